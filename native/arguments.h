@@ -67,6 +67,30 @@ struct Bytes {
 };
 bool readBytes(napi_env env, napi_value value, const char* call, const char* name, Bytes* result);
 
+// The properties of an argument that is a record, by the order of their names; what is left out is `undefined`. To read
+// one may run JavaScript, which may end what was found before and close what is open: read all, and then look.
+template <size_t N>
+struct Record {
+  napi_value values[N];
+
+  // Otherwise throws, or something that reads a property has thrown, and gives false.
+  bool read(napi_env env, napi_value record, const char* call, const char* const (&names)[N]) {
+    napi_valuetype type = napi_undefined;
+    if (napi_typeof(env, record, &type) != napi_ok || type != napi_object) {
+      throwTypeError(env, "%s: the attributes must be an object", call);
+      return false;
+    }
+    for (size_t i = 0; i < N; i++)
+      if (napi_get_named_property(env, record, names[i], &values[i]) != napi_ok) return false;
+    return true;
+  }
+  napi_value operator[](size_t index) const { return values[index]; }
+  bool has(napi_env env, size_t index) const {
+    napi_valuetype type = napi_undefined;
+    return napi_typeof(env, values[index], &type) == napi_ok && type != napi_undefined;
+  }
+};
+
 // The address of a 32-bit word: an Int32Array and an index into it.
 bool readWord(napi_env env, napi_value words, napi_value index, const char* call, int32_t** address);
 

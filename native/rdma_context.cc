@@ -181,11 +181,11 @@ bool RdmaContext::ready(const Napi::CallbackInfo& info, const char* call) {
   return open_;
 }
 
-int64_t RdmaContext::integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high,
+int64_t RdmaContext::integer(napi_value value, const char* call, const char* name, double low, double high,
                              bool* good) {
-  int64_t value = 0;
-  if (*good) *good = readInteger(env_, info[index], call, "an argument", low, high, &value);
-  return value;
+  int64_t result = 0;
+  if (*good) *good = readInteger(env_, value, call, name, low, high, &result);
+  return result;
 }
 
 Napi::Value RdmaContext::number(double value) { return Napi::Number::New(env_, value); }

@@ -131,7 +131,10 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   bool openDevice(const std::string& name);
   bool refuseOpen(int error, const char* why);
   bool ready(const Napi::CallbackInfo& info, const char* call);
-  int64_t integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good);
+  int64_t integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good) {
+    return integer(info[index], call, "an argument", low, high, good);
+  }
+  int64_t integer(napi_value value, const char* call, const char* name, double low, double high, bool* good);
   Napi::Value number(double value);
   Napi::Value refuse(int error, const char* what);
   Napi::Value describe(const Napi::CallbackInfo& info);

@@ -101,40 +101,46 @@ Napi::Value RdmaContext::destroySrq(const Napi::CallbackInfo& info) {
   });
 }
 
-// createQp(pd, sendCq, recvCq, srq or −1, sendWr, recvWr, sendSge, recvSge, inline, signalAll, datagrams): [number,
-// qpNumber, the two as they are]
+// createQp({ pd, sendCq, recvCq, srq?, maxSendWr, … }): [number, qpNumber, the two as they are]
 Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   const char* call = "createQp";
-  if (!ready(info, call)) return {};
-  ibv_pd** pd = find(pds_, info[0], call, "protection domain");
-  Cq* sendCq = pd == nullptr ? nullptr : find(cqs_, info[1], call, "completion queue");
-  Cq* recvCq = sendCq == nullptr ? nullptr : find(cqs_, info[2], call, "completion queue");
+  enum { PD, SEND_CQ, RECV_CQ, SRQ, SEND_WR, RECV_WR, SEND_SGE, RECV_SGE, INLINE_DATA, SIGNAL_ALL, DATAGRAMS, FIELDS };
+  static const char* const names[FIELDS] = {
+      "pd",         "sendCq",     "recvCq",        "srq",       "maxSendWr", "maxRecvWr",
+      "maxSendSge", "maxRecvSge", "maxInlineData", "signalAll", "datagrams"};
+  Record<FIELDS> init;
+  // Once more behind it: what reads the record may have closed the device.
+  if (!ready(info, call) || !init.read(env_, info[0], call, names) || !ready(info, call)) return {};
+  ibv_pd** pd = find(pds_, init[PD], call, "protection domain");
+  Cq* sendCq = pd == nullptr ? nullptr : find(cqs_, init[SEND_CQ], call, "completion queue");
+  Cq* recvCq = sendCq == nullptr ? nullptr : find(cqs_, init[RECV_CQ], call, "completion queue");
   if (recvCq == nullptr) return {};
+  Srq* srq = init.has(env_, SRQ) ? find(srqs_, init[SRQ], call, "shared receive queue") : nullptr;
+  if (srq == nullptr && init.has(env_, SRQ)) return {};
   bool good = true;
-  Srq* srq = nullptr;
-  if (integer(info, 3, call, -1, kMaxSafeInteger, &good) >= 0 && good) {
-    srq = find(srqs_, info[3], call, "shared receive queue");
-    if (srq == nullptr) return {};
-  }
+  const auto number = [&](int field, int64_t low, int64_t high) {
+    return static_cast<uint32_t>(integer(init[field], call, names[field], low, high, &good));
+  };
   ibv_qp_init_attr attr{};
   attr.send_cq = sendCq->cq;
   attr.recv_cq = recvCq->cq;
   attr.srq = srq == nullptr ? nullptr : srq->srq;
-  const bool datagrams = info[10].ToBoolean().Value();
+  // Before any number: behind one that is refused, an exception is pending, and Node-API converts nothing.
+  const bool datagrams = Napi::Value(env_, init[DATAGRAMS]).ToBoolean().Value();
+  attr.sq_sig_all = Napi::Value(env_, init[SIGNAL_ALL]).ToBoolean().Value() ? 1 : 0;
   attr.qp_type = datagrams ? IBV_QPT_UD : IBV_QPT_RC;
-  attr.cap.max_send_wr = static_cast<uint32_t>(integer(info, 4, call, 1, INT32_MAX, &good));
-  attr.cap.max_recv_wr = srq != nullptr ? 0 : static_cast<uint32_t>(integer(info, 5, call, 1, INT32_MAX, &good));
-  attr.cap.max_send_sge = static_cast<uint32_t>(integer(info, 6, call, 1, 255, &good));
-  attr.cap.max_recv_sge = srq != nullptr ? 0 : static_cast<uint32_t>(integer(info, 7, call, 1, 255, &good));
-  attr.cap.max_inline_data = static_cast<uint32_t>(integer(info, 8, call, 0, 65536, &good));
-  attr.sq_sig_all = info[9].ToBoolean().Value() ? 1 : 0;
+  attr.cap.max_send_wr = number(SEND_WR, 1, INT32_MAX);
+  attr.cap.max_recv_wr = srq != nullptr ? 0 : number(RECV_WR, 1, INT32_MAX);
+  attr.cap.max_send_sge = number(SEND_SGE, 1, 255);
+  attr.cap.max_recv_sge = srq != nullptr ? 0 : number(RECV_SGE, 1, 255);
+  attr.cap.max_inline_data = number(INLINE_DATA, 0, 65536);
   if (!good) return {};
   const ibv_qp_cap asked = attr.cap;
   ibv_qp* qp = verbs_->create_qp(*pd, &attr);
   if (qp == nullptr) return refuse(errno, "create a queue pair");
   Qp& made = qps_[++made_];
-  made = Qp{qp, info[1].As<Napi::Number>().Int64Value(), info[2].As<Napi::Number>().Int64Value(), asked.max_send_sge,
-            asked.max_recv_sge, datagrams, {}, false, {}};
+  const auto numbered = [&](int field) { return Napi::Value(env_, init[field]).As<Napi::Number>().Int64Value(); };
+  made = Qp{qp, numbered(SEND_CQ), numbered(RECV_CQ), asked.max_send_sge, asked.max_recv_sge, datagrams, {}, false, {}};
   sendCq->users++;
   recvCq->users++;
   Napi::Array result = Napi::Array::New(env_, 4);
@@ -145,61 +151,75 @@ Napi::Value RdmaContext::createQp(const Napi::CallbackInfo& info) {
   return result;
 }
 
-// modifyQp(qp, state, access or −1, gid, lid, destQp, destRdAtomic, rnrTimer, rnrRetry, retryCount, rdAtomic,
-// timeout, mtu, psn, qkey): by state, what it needs
+// modifyQp(qp, { state, access?, … }): by state, what it needs
 Napi::Value RdmaContext::modifyQp(const Napi::CallbackInfo& info) {
   const char* call = "modifyQp";
-  if (!ready(info, call)) return {};
+  enum {
+    STATE, ACCESS, GID, LID, DEST_QP, MAX_DEST_RD_ATOMIC, MIN_RNR_TIMER, RNR_RETRY, RETRY_COUNT, MAX_RD_ATOMIC, TIMEOUT,
+    MTU, PSN, QKEY, FIELDS
+  };
+  static const char* const names[FIELDS] = {
+      "state",    "access",     "gid",         "lid",     "destQp", "maxDestRdAtomic", "minRnrTimer",
+      "rnrRetry", "retryCount", "maxRdAtomic", "timeout", "mtu",    "psn",             "qkey"};
+  constexpr int64_t kMostPsn = (1 << 24) - 1;
+  Record<FIELDS> given;
+  // Once more behind it: what reads the record may have closed the device.
+  if (!ready(info, call) || !given.read(env_, info[1], call, names) || !ready(info, call)) return {};
   Qp* qp = find(qps_, info[0], call, "queue pair");
   if (qp == nullptr) return {};
   bool good = true;
-  const int64_t state = integer(info, 1, call, 0, 6, &good);
-  const int64_t access = integer(info, 2, call, -1, 15, &good);
+  const auto number = [&](int field, int64_t low, int64_t high) {
+    return static_cast<uint32_t>(integer(given[field], call, names[field], low, high, &good));
+  };
+  const uint32_t state = number(STATE, 0, 6);
+  const bool setsAccess = given.has(env_, ACCESS);
+  const uint32_t access = setsAccess ? number(ACCESS, 0, 15) : 0;
   if (!good) return {};
   ibv_qp_attr attr{};
   attr.qp_state = static_cast<ibv_qp_state>(state);
   int mask = IBV_QP_STATE;
-  if (access >= 0 && state != IBV_QPS_RESET && state != IBV_QPS_ERR) {
-    attr.qp_access_flags = static_cast<unsigned>(access);
+  if (setsAccess && state != IBV_QPS_RESET && state != IBV_QPS_ERR) {
+    attr.qp_access_flags = access;
     mask |= IBV_QP_ACCESS_FLAGS;
   }
   if (state == IBV_QPS_INIT) {
     attr.port_num = port_;
     mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
     if (qp->datagrams) {
-      attr.qkey = static_cast<uint32_t>(integer(info, 14, call, 0, INT32_MAX, &good));
+      attr.qkey = number(QKEY, 0, INT32_MAX);
       mask = (mask & ~IBV_QP_ACCESS_FLAGS) | IBV_QP_QKEY;
     }
   } else if (qp->datagrams) {
     mask &= ~IBV_QP_ACCESS_FLAGS;
-    if (state == IBV_QPS_RTS && info[13].IsNumber()) {
-      attr.sq_psn = static_cast<uint32_t>(integer(info, 13, call, 0, (1 << 24) - 1, &good));
+    if (state == IBV_QPS_RTS && given.has(env_, PSN)) {
+      attr.sq_psn = number(PSN, 0, kMostPsn);
       mask |= IBV_QP_SQ_PSN;
     }
   } else if (state == IBV_QPS_RTR) {
     mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
             IBV_QP_MIN_RNR_TIMER;
-    if (!info[3].IsString() || !parseGid(info[3].As<Napi::String>().Utf8Value(), &attr.ah_attr.grh.dgid)) {
+    const Napi::Value gid(env_, given[GID]);
+    if (!gid.IsString() || !parseGid(gid.As<Napi::String>().Utf8Value(), &attr.ah_attr.grh.dgid)) {
       throwRangeError(env_, "modifyQp: the peer's GID is not a valid GID");
       return {};
     }
-    attr.ah_attr.dlid = static_cast<uint16_t>(integer(info, 4, call, 0, 65535, &good));
+    attr.ah_attr.dlid = static_cast<uint16_t>(number(LID, 0, 65535));
     attr.ah_attr.is_global = 1;
     attr.ah_attr.grh.hop_limit = 64;
     attr.ah_attr.grh.sgid_index = gidIndex_;
     attr.ah_attr.port_num = port_;
-    attr.path_mtu = static_cast<ibv_mtu>(integer(info, 12, call, IBV_MTU_256, IBV_MTU_4096, &good));
-    attr.dest_qp_num = static_cast<uint32_t>(integer(info, 5, call, 0, (1 << 24) - 1, &good));
-    attr.max_dest_rd_atomic = static_cast<uint8_t>(integer(info, 6, call, 0, 255, &good));
-    attr.min_rnr_timer = static_cast<uint8_t>(integer(info, 7, call, 0, 31, &good));
-    attr.rq_psn = static_cast<uint32_t>(integer(info, 13, call, 0, (1 << 24) - 1, &good));
-  } else if (state == IBV_QPS_RTS && info[8].IsNumber()) {
+    attr.path_mtu = static_cast<ibv_mtu>(number(MTU, IBV_MTU_256, IBV_MTU_4096));
+    attr.dest_qp_num = number(DEST_QP, 0, (1 << 24) - 1);
+    attr.max_dest_rd_atomic = static_cast<uint8_t>(number(MAX_DEST_RD_ATOMIC, 0, 255));
+    attr.min_rnr_timer = static_cast<uint8_t>(number(MIN_RNR_TIMER, 0, 31));
+    attr.rq_psn = number(PSN, 0, kMostPsn);
+  } else if (state == IBV_QPS_RTS && given.has(env_, RNR_RETRY)) {
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-    attr.rnr_retry = static_cast<uint8_t>(integer(info, 8, call, 0, 7, &good));
-    attr.retry_cnt = static_cast<uint8_t>(integer(info, 9, call, 0, 7, &good));
-    attr.max_rd_atomic = static_cast<uint8_t>(integer(info, 10, call, 0, 255, &good));
-    attr.timeout = static_cast<uint8_t>(integer(info, 11, call, 0, 31, &good));
-    attr.sq_psn = static_cast<uint32_t>(integer(info, 13, call, 0, (1 << 24) - 1, &good));
+    attr.rnr_retry = static_cast<uint8_t>(number(RNR_RETRY, 0, 7));
+    attr.retry_cnt = static_cast<uint8_t>(number(RETRY_COUNT, 0, 7));
+    attr.max_rd_atomic = static_cast<uint8_t>(number(MAX_RD_ATOMIC, 0, 255));
+    attr.timeout = static_cast<uint8_t>(number(TIMEOUT, 0, 31));
+    attr.sq_psn = number(PSN, 0, kMostPsn);
   }
   if (!good) return {};
   const int error = verbs_->modify_qp(qp->qp, &attr, mask);

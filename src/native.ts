@@ -132,6 +132,45 @@ export interface RdmaDevice {
   readonly ports?: readonly RdmaPort[];
 }
 
+/** An `ibv_qp_init_attr`; objects are named by their numbers. */
+export interface QpInit {
+  readonly pd: number;
+  readonly sendCq: number;
+  readonly recvCq: number;
+  readonly srq?: number | undefined;
+  readonly maxSendWr: number;
+  /** This and `maxRecvSge` count without a shared receive queue. */
+  readonly maxRecvWr: number;
+  readonly maxSendSge: number;
+  readonly maxRecvSge: number;
+  readonly maxInlineData: number;
+  readonly signalAll?: boolean;
+  readonly datagrams?: boolean;
+}
+
+/** An `ibv_qp_attr`: what a move to `state` takes; anything else is ignored. */
+export interface QpChange {
+  readonly state: number;
+  /** Absent: as before. */
+  readonly access?: number | undefined;
+  readonly gid?: string;
+  readonly lid?: number;
+  readonly destQp?: number;
+  readonly maxDestRdAtomic?: number;
+  /** As its code. */
+  readonly minRnrTimer?: number;
+  /** Absent in a move to RTS: only `access` changes. */
+  readonly rnrRetry?: number;
+  readonly retryCount?: number;
+  readonly maxRdAtomic?: number;
+  readonly timeout?: number;
+  /** An `ibv_mtu`. */
+  readonly mtu?: number;
+  /** Of the first packet that comes, in a move to RTR, or that goes, in one to RTS. */
+  readonly psn?: number | undefined;
+  readonly qkey?: number;
+}
+
 /**
  * An open device: native/rdma.cc and the files beside it, whose comments give the arguments. Objects are named by
  * numbers. Errors of the library are errors with the errno's name.
@@ -165,20 +204,8 @@ export interface RdmaContext {
   createSrq(pd: number, maxWr: number, maxSge: number): [number, number, number];
   armSrq(srq: number, limit: number): void;
   destroySrq(srq: number): void;
-  createQp(
-    pd: number,
-    sendCq: number,
-    recvCq: number,
-    srq: number,
-    sendWr: number,
-    recvWr: number,
-    sendSge: number,
-    recvSge: number,
-    inlineBytes: number,
-    signalAll: boolean,
-    datagrams?: boolean,
-  ): [number, number, number, number];
-  modifyQp(qp: number, state: number, access: number, ...attributes: (number | string | undefined)[]): void;
+  createQp(init: QpInit): [number, number, number, number];
+  modifyQp(qp: number, change: QpChange): void;
   queryQp(qp: number): number;
   destroyQp(qp: number): void;
   /** native/rdma_helper.h. @returns the helper, its completion queue, and the queue's capacity */

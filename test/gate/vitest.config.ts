@@ -21,7 +21,7 @@ const ALONE = [
   'test/fabrics/!(aggregates|auto|calibration|deadlocks|free-calls|helper|holding|hybrid-deferred|overtaking).test.ts',
   'test/launcher/{addon,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
-  'test/providers/{cores,free-ranges,process-heap,rdma-core}.test.ts',
+  'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
   'test/support/*.test.ts',
   'test/trace/recorder.test.ts',

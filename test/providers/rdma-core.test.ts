@@ -6,7 +6,7 @@ import { openSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { checkSides } from '../../src/datatype/layout.ts';
 import { Origins } from '../../src/job/origins.ts';
-import type { Native, RdmaDevice, RdmaPort } from '../../src/native.ts';
+import type { Native, QpChange, QpInit, RdmaDevice, RdmaPort } from '../../src/native.ts';
 import { hostAt } from '../../src/providers/rdma-core/addresses.ts';
 import { RdmaCoreContext } from '../../src/providers/rdma-core/rdma-context.ts';
 import { chooseEndpoint } from '../../src/providers/rdma-core/rdma-devices.ts';
@@ -199,14 +199,14 @@ class Device {
   createSrq = () => [this.#make('srq'), 1024, 1];
   armSrq = () => {};
   destroySrq = () => this.#giveBack('srq');
-  createQp = (_: number, sendCq: number) => {
+  createQp = ({ sendCq }: QpInit) => {
     const handle = this.#make('qp');
     this.#sendCqs.set(handle, sendCq);
     return [handle, 1000 + handle];
   };
   destroyQp = () => this.#giveBack('qp');
   readonly #states = new Map<number, number>();
-  modifyQp = (qp: number, state: number) => void this.#states.set(qp, state);
+  modifyQp = (qp: number, { state }: QpChange) => void this.#states.set(qp, state);
   queryQp = (qp: number) => this.#states.get(qp) ?? 0;
   sender = (qp: number, ring: Uint8Array, slotBytes: number, words: Uint32Array) => () => {
     const cq = this.#sendCqs.get(qp)!;

@@ -25,15 +25,25 @@ export async function until(what: () => boolean): Promise<void> {
   }
 }
 
-export function queuePair(context: RdmaContext, pd: number, cq: number, datagrams = false, srq = -1): [number, number] {
-  const [handle, number] = context.createQp(pd, cq, cq, srq, 32, 32, ENTRIES, ENTRIES, 64, false, datagrams);
+export function queuePair(
+  context: RdmaContext,
+  pd: number,
+  cq: number,
+  datagrams = false,
+  srq?: number,
+): [number, number] {
+  const [handle, number] = context.createQp({
+    ...{ pd, sendCq: cq, recvCq: cq, srq, datagrams },
+    ...{ maxSendWr: 32, maxRecvWr: 32, maxSendSge: ENTRIES, maxRecvSge: ENTRIES, maxInlineData: 64 },
+  });
   return [handle, number];
 }
 
 function connect(context: RdmaContext, handle: number, to: number): void {
-  context.modifyQp(handle, INIT, 0);
-  context.modifyQp(handle, RTR, -1, 'fe80::1', 0, to, 1, 1, ...Array(4), 3, 0);
-  context.modifyQp(handle, RTS, -1, ...Array(5), 7, 7, 1, 14, undefined, 0);
+  context.modifyQp(handle, { state: INIT, access: 0 });
+  const peer = { gid: 'fe80::1', lid: 0, destQp: to, mtu: 3 };
+  context.modifyQp(handle, { state: RTR, ...peer, maxDestRdAtomic: 1, minRnrTimer: 1, psn: 0 });
+  context.modifyQp(handle, { state: RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: 1, timeout: 14, psn: 0 });
 }
 
 /** The end of a connection that is another rank's: posts, and is told what has completed. */
@@ -123,7 +133,7 @@ export class Scene {
   lane(): Lane {
     const { context, pd } = this;
     const [control, data] = [queuePair(context, pd, this.cq), queuePair(context, pd, this.cq)];
-    for (const [handle] of [control, data]) context.modifyQp(handle, INIT, 0);
+    for (const [handle] of [control, data]) context.modifyQp(handle, { state: INIT, access: 0 });
     context.addLane(this.helper, control[0], data[0]);
     const made = { ends: [control[0], data[0]] as const, control: new End(context, pd), data: new End(context, pd) };
     for (const [end, [handle, number]] of [[made.control, control] as const, [made.data, data] as const]) {

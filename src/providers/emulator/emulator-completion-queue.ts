@@ -3,10 +3,9 @@
  * comes in through arrays of its own, without atomics. Completions of one work queue always take the same of the two
  * ways (requests the second, receives the first), so their order is kept.
  */
-import { RmaError } from '../../errors.ts';
-import { checkUnused, overrunError } from '../../verbs/checks.ts';
-import { type CompletionQueue, WcFlag, type WorkCompletions } from '../../verbs/completion-queue.ts';
-import { workCompletions } from '../../verbs/work-completions.ts';
+import { overrunError } from '../../verbs/checks.ts';
+import { WcFlag } from '../../verbs/completion-queue.ts';
+import { CompletionQueueCore } from '../core/completion-queue-base.ts';
 import { ARMED_ANY, ARMED_SOLICITED, CompletionRing, completionRingBytes, ringCapacity } from './completion-ring.ts';
 import type { Allocation } from './emulator-fabric.ts';
 import type { EmulatedParent } from './emulator-parent.ts';
@@ -21,17 +20,12 @@ interface Requester {
 /** Completions that one `poll` can fetch. */
 const BATCH = 1024;
 
-export class EmulatedCompletionQueue implements CompletionQueue {
-  readonly capacity: number;
-  readonly wc: WorkCompletions;
+export class EmulatedCompletionQueue extends CompletionQueueCore {
   readonly ring: CompletionRing;
   readonly allocation: Allocation;
-  /** Work queues of queue pairs that complete here. */
-  users = 0;
   readonly #context: EmulatedParent;
   readonly #forget: (cq: EmulatedCompletionQueue) => void;
   readonly #mask: number;
-  readonly #batch: number;
   // This thread's own completions: a ring by the counts `#head … #tail`.
   readonly #wrId: Float64Array;
   readonly #status: Uint8Array;
@@ -42,16 +36,13 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   #head = 0;
   #tail = 0;
   #overrun = false;
-  #destroyed = false;
 
   /** @param forget gives its memory back */
   constructor(context: EmulatedParent, cqe: number, forget: (cq: EmulatedCompletionQueue) => void) {
+    super(ringCapacity(cqe), BATCH);
     this.#context = context;
     this.#forget = forget;
-    this.capacity = ringCapacity(cqe);
     this.#mask = this.capacity - 1;
-    this.#batch = Math.min(this.capacity, BATCH);
-    this.wc = workCompletions(this.#batch);
     this.#wrId = new Float64Array(this.capacity);
     this.#status = new Uint8Array(this.capacity);
     this.#opcode = new Uint8Array(this.capacity);
@@ -64,10 +55,10 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   }
 
   poll(max: number): number {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
+    if (this.isDestroyed) this.mustLive('poll');
     this.#context.progress();
     if (this.#overrun) throw overrunError(this.capacity);
-    const limit = Math.min(max, this.#batch);
+    const limit = Math.min(max, this.batch);
     let n = this.#head === this.#tail ? 0 : this.#takeOwn(limit);
     if (n < limit) n = this.#takeShared(n, limit);
     return n;
@@ -103,7 +94,7 @@ export class EmulatedCompletionQueue implements CompletionQueue {
   }
 
   reqNotify(solicitedOnly = false): void {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'request notification: the completion queue was destroyed');
+    this.mustLive('request notification');
     this.ring.arm(solicitedOnly ? ARMED_SOLICITED : ARMED_ANY);
     // What came before the arming would ring no bell.
     if ((this.#head !== this.#tail || this.ring.peek() >= 0) && this.ring.takeArmed(true)) {
@@ -147,15 +138,8 @@ export class EmulatedCompletionQueue implements CompletionQueue {
     this.ring.setLocal((this.#tail - this.#head) | 0);
   }
 
-  destroy(): void {
-    if (this.#destroyed) return;
-    checkUnused(this.users);
-    this.#destroyed = true;
+  protected release(): void {
     this.#forget(this);
-  }
-
-  get isDestroyed(): boolean {
-    return this.#destroyed;
   }
 
   #takeOwn(limit: number): number {

@@ -7,16 +7,16 @@
  * and processes.
  */
 
-import { types } from 'node:util';
-import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { RmaError, show } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
-import type { AsyncEvent, Capabilities, Context, Neighbours, Parking } from '../../verbs/device.ts';
+import type { Capabilities, Context, Neighbours, Parking } from '../../verbs/device.ts';
 import type { Memory, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
 import { QpState } from '../../verbs/queue-pair.ts';
 import { MAX_MESSAGE_BYTES } from '../../verbs/work-request-ring.ts';
 import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import { ContextCore } from '../core/context-base.ts';
 import type { Mapping } from '../core/mapped-memory.ts';
 import { checkQueuePair, failUsersOf, makeRing } from '../core/queue-pair-base.ts';
 import type { CompletionRing } from './completion-ring.ts';
@@ -82,7 +82,7 @@ class PretendedNeighbours implements Neighbours {
   }
 }
 
-class EmulatedContext implements Context, EmulatedParent {
+class EmulatedContext extends ContextCore implements Context, EmulatedParent {
   readonly device = DEVICE;
   readonly capabilities: Capabilities;
   readonly member: number;
@@ -105,13 +105,11 @@ class EmulatedContext implements Context, EmulatedParent {
   readonly #qpNumbers = new QpNumbers();
   /** Queue pairs whose head waits for a receive. */
   readonly #blocked = new Set<Blocked>();
-  readonly #events: AsyncEvent[] = [];
   #pds = 0;
   #lastPd = 0;
   /** The value of the root's ATTENTION when everything was last seen to. */
   #attended = 0;
   #progressing = false;
-  #closed = false;
 
   readonly #nodeSize: number;
 
@@ -121,6 +119,7 @@ class EmulatedContext implements Context, EmulatedParent {
     neighbours?: Neighbours,
     nodeSize = Number.POSITIVE_INFINITY,
   ) {
+    super('context');
     this.#nodeSize = nodeSize;
     this.fabric = fabric;
     this.neighbours = neighbours;
@@ -156,7 +155,7 @@ class EmulatedContext implements Context, EmulatedParent {
   }
 
   allocateMemory(bytes: number): Memory {
-    this.#mustBeOpen('allocate memory');
+    this.mustBeOpen('allocate memory');
     checkInteger('allocate memory', 'the number of bytes', bytes, 1, DEVICE.maxMrSize);
     return this.#libraryMemory(this.allocate(bytes));
   }
@@ -174,24 +173,18 @@ class EmulatedContext implements Context, EmulatedParent {
     return memory;
   }
 
-  adoptMemory(buffer: ArrayBufferLike): Memory {
-    this.#mustBeOpen('adopt memory');
-    if (!types.isAnyArrayBuffer(buffer)) {
-      throw argumentTypeError(
-        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
-      );
-    }
+  protected adopt(buffer: ArrayBufferLike): Memory {
     return new EmulatedMemory(this.fabric, this.#addresses.take(bytesIn(buffer)), buffer, undefined, () => {});
   }
 
-  exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined {
-    this.#mustBeOpen('expose memory');
+  override exposeMemory(buffer: ArrayBufferLike, bytes: number): Memory | undefined {
+    this.mustBeOpen('expose memory');
     const allocation = this.fabric.adopt?.(buffer, bytes);
     return allocation && this.#libraryMemory(allocation);
   }
 
   allocPd(): ProtectionDomain {
-    this.#mustBeOpen('allocate a protection domain');
+    this.mustBeOpen('allocate a protection domain');
     checkRoom('allocate a protection domain', 'protection domains', this.#pds, DEVICE.maxPd);
     this.#pds++;
     this.#lastPd = (this.#lastPd + 1) | 0;
@@ -200,7 +193,7 @@ class EmulatedContext implements Context, EmulatedParent {
 
   createCq(cqe: number): EmulatedCompletionQueue {
     const call = 'create a completion queue';
-    this.#mustBeOpen(call);
+    this.mustBeOpen(call);
     checkInteger(call, 'cqe', cqe, 1, DEVICE.maxCqe);
     checkRoom(call, 'completion queues', this.#cqs.size, DEVICE.maxCq);
     const cq = new EmulatedCompletionQueue(this, cqe, () => {
@@ -211,9 +204,15 @@ class EmulatedContext implements Context, EmulatedParent {
     return cq;
   }
 
-  remotePointer(member: number, rkey: number, remoteAddress: number, length: number, access: number): RemotePointer {
+  override remotePointer(
+    member: number,
+    rkey: number,
+    remoteAddress: number,
+    length: number,
+    access: number,
+  ): RemotePointer {
     const call = 'remote pointer';
-    this.#mustBeOpen(call);
+    this.mustBeOpen(call);
     if (!this.capabilities.loadStore)
       throw new RmaError('ERR_VERBS', `${call}: this device cannot map remote memory (capability loadStore)`);
     return this.#pointer(call, member, rkey, remoteAddress, length, access);
@@ -265,7 +264,7 @@ class EmulatedContext implements Context, EmulatedParent {
       release: () => {
         if (!held) return;
         held = false;
-        if (this.#closed) return;
+        if (this.isClosed) return;
         peer.detach(attached);
         peer.forget(rkey);
       },
@@ -276,13 +275,12 @@ class EmulatedContext implements Context, EmulatedParent {
     return groupInMemory(number);
   }
 
-  pollAsyncEvent(): AsyncEvent | undefined {
-    if (!this.#closed) this.progress();
-    return this.#events.shift();
+  protected override fetchEvents(): void {
+    this.progress();
   }
 
   close(): void {
-    if (this.#closed) return;
+    if (this.isClosed) return;
     this.root.close();
     for (const qp of this.#queuePairs) {
       qp.forgetGroups();
@@ -291,7 +289,7 @@ class EmulatedContext implements Context, EmulatedParent {
     for (const srq of this.#srqs) srq.destroy();
     for (const cq of this.#cqs) cq.destroy();
     for (const region of this.regions.values()) region.deregister();
-    this.#closed = true;
+    this.isClosed = true;
     // First: a fabric that is closed need not make room for anything.
     this.fabric.close();
     for (const peer of this.#peers) peer?.close();
@@ -391,10 +389,6 @@ class EmulatedContext implements Context, EmulatedParent {
     this.#pds--;
   }
 
-  raise(event: AsyncEvent): void {
-    this.#events.push(event);
-  }
-
   block(qp: Blocked): void {
     this.#blocked.add(qp);
   }
@@ -477,9 +471,5 @@ class EmulatedContext implements Context, EmulatedParent {
     doubles[row / 2 + QpField64.CQ_BYTES] = recvCq.allocation.byteLength;
     Atomics.store(words, row + QpField.STATE, QpState.RESET);
     Atomics.store(words, row + QpField.NUMBER, number);
-  }
-
-  #mustBeOpen(call: string): void {
-    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the context was closed`);
   }
 }

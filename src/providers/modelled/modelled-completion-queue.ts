@@ -1,8 +1,8 @@
 /** A completion queue of a modelled device: a ring that grows to its capacity as it is filled. */
-import { RmaError } from '../../errors.ts';
-import { checkUnused, overrunError } from '../../verbs/checks.ts';
-import { type CompletionQueue, WcFlag, WcOpcode, type WorkCompletions } from '../../verbs/completion-queue.ts';
-import { workCompletions } from '../../verbs/work-completions.ts';
+import { overrunError } from '../../verbs/checks.ts';
+import { WcFlag, WcOpcode } from '../../verbs/completion-queue.ts';
+import { CompletionQueueCore } from '../core/completion-queue-base.ts';
+import { regrown } from '../core/growing-columns.ts';
 import type { ModelledParent } from './modelled-parent.ts';
 
 /** Completions that one `poll` can fetch. */
@@ -22,18 +22,12 @@ export interface Completing {
   noteTaken(opcode: number): boolean;
 }
 
-export class ModelledCompletionQueue implements CompletionQueue {
-  readonly capacity: number;
-  readonly wc: WorkCompletions;
-  /** Work queues that complete here. */
-  users = 0;
+export class ModelledCompletionQueue extends CompletionQueueCore {
   overrun = false;
   readonly #context: ModelledParent;
-  readonly #batch: number;
   /** Those whose events are on their way to the processor. */
   readonly #coming = new Set<{ readonly qp: Completing }>();
   #armed = DISARMED;
-  #destroyed = false;
   // Completions `#head … #tail` by their count modulo the number of slots, a power of two.
   #slots: number;
   #head = 0;
@@ -48,10 +42,8 @@ export class ModelledCompletionQueue implements CompletionQueue {
   #queuePairs: Completing[];
 
   constructor(context: ModelledParent, cqe: number) {
+    super(2 ** Math.ceil(Math.log2(cqe)), BATCH);
     this.#context = context;
-    this.capacity = 2 ** Math.ceil(Math.log2(cqe));
-    this.#batch = Math.min(this.capacity, BATCH);
-    this.wc = workCompletions(this.#batch);
     this.#slots = Math.min(FIRST_SLOTS, this.capacity);
     this.#wrIds = new Float64Array(this.#slots);
     this.#lengths = new Uint32Array(this.#slots);
@@ -61,23 +53,19 @@ export class ModelledCompletionQueue implements CompletionQueue {
     this.#queuePairs = new Array(this.#slots);
   }
 
-  get isDestroyed(): boolean {
-    return this.#destroyed;
-  }
-
   /** Whether there are completions that were not fetched. */
   get isWaiting(): boolean {
     return this.#head < this.#tail;
   }
 
   poll(max: number): number {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'poll: the completion queue was destroyed');
+    if (this.isDestroyed) this.mustLive('poll');
     if (this.overrun) {
       throw overrunError(this.capacity);
     }
     const { wc } = this;
     const mask = this.#slots - 1;
-    const n = Math.min(max, this.#batch, this.#tail - this.#head);
+    const n = Math.min(max, this.batch, this.#tail - this.#head);
     let scans = false;
     for (let k = 0; k < n; k++) {
       const i = this.#head++ & mask;
@@ -121,7 +109,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
     this.#coming.add(coming);
     simulator.at(simulator.now + event, member, {
       happen: () => {
-        if (!this.#coming.delete(coming) || this.#destroyed) return;
+        if (!this.#coming.delete(coming) || this.isDestroyed) return;
         this.#add(qp, request, wrId, status, opcode, flags, length, immediate, solicited);
       },
     });
@@ -162,7 +150,7 @@ export class ModelledCompletionQueue implements CompletionQueue {
   }
 
   reqNotify(solicitedOnly = false): void {
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', 'request notification: the completion queue was destroyed');
+    this.mustLive('request notification');
     this.#armed = solicitedOnly ? ARMED_SOLICITED : ARMED_ANY;
     // What came before the arming would ring no bell.
     if (this.#head === this.#tail) return;
@@ -173,67 +161,41 @@ export class ModelledCompletionQueue implements CompletionQueue {
   /** Forgets the completions of a queue pair that is destroyed or reset. */
   drop(qp: Completing): void {
     const mask = this.#slots - 1;
-    const columns = this.#columns();
     let to = this.#head;
     for (let from = this.#head; from < this.#tail; from++) {
-      if (this.#queuePairs[from & mask] !== qp) this.#move(from & mask, columns, to++ & mask);
+      if (this.#queuePairs[from & mask] !== qp) this.#move(from & mask, to++ & mask);
     }
     this.#tail = to;
     for (const coming of this.#coming) if (coming.qp === qp) this.#coming.delete(coming);
   }
 
-  destroy(): void {
-    if (this.#destroyed) return;
-    checkUnused(this.users);
-    this.#destroyed = true;
+  protected release(): void {
     this.#context.cqs.delete(this);
   }
 
-  #move(from: number, columns: Slots, to: number): void {
-    this.#wrIds[to] = columns.wrIds[from];
-    this.#lengths[to] = columns.lengths[from];
-    this.#immediates[to] = columns.immediates[from];
-    this.#kinds[to] = columns.kinds[from];
-    this.#requests[to] = columns.requests[from];
-    this.#queuePairs[to] = columns.queuePairs[from];
-  }
-
-  #columns(): Slots {
-    return {
-      wrIds: this.#wrIds,
-      lengths: this.#lengths,
-      immediates: this.#immediates,
-      kinds: this.#kinds,
-      requests: this.#requests,
-      queuePairs: this.#queuePairs,
-    };
+  #move(from: number, to: number): void {
+    this.#wrIds[to] = this.#wrIds[from];
+    this.#lengths[to] = this.#lengths[from];
+    this.#immediates[to] = this.#immediates[from];
+    this.#kinds[to] = this.#kinds[from];
+    this.#requests[to] = this.#requests[from];
+    this.#queuePairs[to] = this.#queuePairs[from];
   }
 
   #grow(): void {
-    const before = this.#slots;
-    const old = this.#columns();
-    this.#slots = 2 * before;
-    this.#wrIds = new Float64Array(this.#slots);
-    this.#lengths = new Uint32Array(this.#slots);
-    this.#immediates = new Uint32Array(this.#slots);
-    this.#kinds = new Uint32Array(this.#slots);
-    this.#requests = new Int32Array(this.#slots);
-    this.#queuePairs = new Array(this.#slots);
-    for (let count = this.#head; count < this.#tail; count++) {
-      this.#move(count & (before - 1), old, count & (this.#slots - 1));
-    }
+    const slots = 2 * this.#slots;
+    const head = this.#head;
+    const n = this.#tail - head;
+    this.#slots = slots;
+    this.#wrIds = regrown(this.#wrIds, new Float64Array(slots), head, n);
+    this.#lengths = regrown(this.#lengths, new Uint32Array(slots), head, n);
+    this.#immediates = regrown(this.#immediates, new Uint32Array(slots), head, n);
+    this.#kinds = regrown(this.#kinds, new Uint32Array(slots), head, n);
+    this.#requests = regrown(this.#requests, new Int32Array(slots), head, n);
+    this.#queuePairs = regrown(this.#queuePairs, new Array(slots), head, n);
   }
 }
 
 function isReceive(opcode: number): boolean {
   return opcode === WcOpcode.RECV || opcode === WcOpcode.RECV_RDMA_WITH_IMM;
-}
-
-interface Slots {
-  readonly wrIds: Float64Array;
-  readonly lengths: Uint32Array;
-  readonly immediates: Uint32Array;
-  readonly kinds: Uint32Array;
-  readonly requests: Int32Array;
-  readonly queuePairs: Completing[];
 }

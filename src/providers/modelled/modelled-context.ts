@@ -6,17 +6,17 @@
  * time that the fabric's description and what else goes on give it (network.ts). Data move when the request is carried
  * out, so what a rank finds in its memory is what had arrived by its time.
  */
-import { types } from 'node:util';
-import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { RmaError } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import type { AdapterBarrierInit } from '../../verbs/adapter-barrier.ts';
 import type { MulticastGroup } from '../../verbs/address-handle.ts';
 import { checkInteger, checkRoom } from '../../verbs/checks.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes } from '../../verbs/device.ts';
-import type { Memory, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import type { Memory, QueuePairInit } from '../../verbs/memory.ts';
 import { QpType, type QueuePair } from '../../verbs/queue-pair.ts';
 import { AddressHandles, groupInMemory, memberGid } from '../core/address-handles.ts';
+import { ContextCore } from '../core/context-base.ts';
 import type { MappedRegion } from '../core/local-side.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair-base.ts';
 import type { Fabric } from './fabric-numbers.ts';
@@ -79,7 +79,7 @@ export class ModelledFabric implements ModelledShared {
   }
 }
 
-export class ModelledContext implements Context, ModelledParent {
+export class ModelledContext extends ContextCore implements Context, ModelledParent {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
@@ -115,7 +115,6 @@ export class ModelledContext implements Context, ModelledParent {
   /** Those whose oldest request waits for a word of this side's memory. */
   readonly #watching = new Set<Watcher>();
   readonly #random: Random;
-  readonly #events: AsyncEvent[] = [];
   #nextAddress: number;
   #lastQp = 0;
   #pds = 0;
@@ -123,9 +122,9 @@ export class ModelledContext implements Context, ModelledParent {
   #locked = 0;
   /** Something that a task has done at this time, before whatever it does now, takes place. */
   #touching = false;
-  #closed = false;
 
   constructor(shared: ModelledFabric, member: number) {
+    super("device's context");
     const { simulator, fabric } = shared;
     this.shared = shared;
     this.fabric = fabric;
@@ -148,10 +147,6 @@ export class ModelledContext implements Context, ModelledParent {
     };
     this.#random = new Random(simulator.seed, 16 + member);
     this.#nextAddress = ((this.#random.bits() >>> 4) + 2 ** 20) * PAGE;
-  }
-
-  get isClosed(): boolean {
-    return this.#closed;
   }
 
   /** Whether the memory of a rank is that of this one's node. */
@@ -188,7 +183,7 @@ export class ModelledContext implements Context, ModelledParent {
   }
 
   allocateMemory(bytes: number): Memory {
-    this.#mustBeOpen('allocate memory');
+    this.mustBeOpen('allocate memory');
     checkInteger('allocate memory', 'the number of bytes', bytes, 1, this.device.maxMrSize);
     let buffer: ArrayBuffer;
     try {
@@ -199,22 +194,12 @@ export class ModelledContext implements Context, ModelledParent {
     return new ModelledMemory(this, this.#takeAddress(bytes), buffer, true);
   }
 
-  adoptMemory(buffer: ArrayBufferLike): Memory {
-    this.#mustBeOpen('adopt memory');
-    if (!types.isAnyArrayBuffer(buffer)) {
-      throw argumentTypeError(
-        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
-      );
-    }
+  protected adopt(buffer: ArrayBufferLike): Memory {
     return new ModelledMemory(this, this.#takeAddress(bytesIn(buffer)), buffer, false);
   }
 
-  exposeMemory(): undefined {
-    return undefined;
-  }
-
   allocPd(): ModelledProtectionDomain {
-    this.#mustBeOpen('allocate a protection domain');
+    this.mustBeOpen('allocate a protection domain');
     checkRoom('allocate a protection domain', 'protection domains', this.#pds, this.device.maxPd);
     this.#pds++;
     return new ModelledProtectionDomain(this);
@@ -222,7 +207,7 @@ export class ModelledContext implements Context, ModelledParent {
 
   createCq(cqe: number): ModelledCompletionQueue {
     const call = 'create a completion queue';
-    this.#mustBeOpen(call);
+    this.mustBeOpen(call);
     checkInteger(call, 'cqe', cqe, 1, this.device.maxCqe);
     checkRoom(call, 'completion queues', this.cqs.size, this.device.maxCq);
     const cq = new ModelledCompletionQueue(this, cqe);
@@ -230,15 +215,8 @@ export class ModelledContext implements Context, ModelledParent {
     return cq;
   }
 
-  remotePointer(): RemotePointer {
-    throw new RmaError(
-      'ERR_VERBS',
-      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
-    );
-  }
-
   makeBarrier(init: AdapterBarrierInit): ModelledBarrier {
-    this.#mustBeOpen('make a barrier');
+    this.mustBeOpen('make a barrier');
     if (!this.capabilities.barrier) {
       throw new RmaError(
         'ERR_VERBS',
@@ -252,18 +230,14 @@ export class ModelledContext implements Context, ModelledParent {
     return groupInMemory(number);
   }
 
-  pollAsyncEvent(): AsyncEvent | undefined {
-    return this.#events.shift();
-  }
-
   close(): void {
-    if (this.#closed) return;
+    if (this.isClosed) return;
     for (const qp of this.queuePairs.values()) {
       if (qp.qpType === QpType.UD) this.shared.groups.forget(qp);
       qp.forgetGroups();
       qp.destroy();
     }
-    this.#closed = true;
+    this.isClosed = true;
     for (const srq of this.srqs) srq.destroy();
     for (const cq of this.cqs) cq.destroy();
     this.regions.clear();
@@ -335,7 +309,7 @@ export class ModelledContext implements Context, ModelledParent {
 
   createQueuePair(pd: ModelledPd, init: QueuePairInit): ModelledQueuePair {
     const call = 'create a queue pair';
-    this.#mustBeOpen(call);
+    this.mustBeOpen(call);
     const { device } = this;
     const asked = checkQueuePair(pd, init, device, Math.min(64, device.maxInlineData), this.cqs, this.srqs);
     checkRoom(call, 'queue pairs', this.queuePairs.size, MOST);
@@ -354,8 +328,8 @@ export class ModelledContext implements Context, ModelledParent {
     this.shared.groups.leave(qp, words);
   }
 
-  raise(event: AsyncEvent): void {
-    this.#events.push(event);
+  override raise(event: AsyncEvent): void {
+    super.raise(event);
     this.parking.ring();
     this.cpu.ring();
     this.#interrupt();
@@ -425,9 +399,5 @@ export class ModelledContext implements Context, ModelledParent {
     const address = this.#nextAddress;
     this.#nextAddress += (Math.ceil(bytes / PAGE) + 1) * PAGE;
     return address;
-  }
-
-  #mustBeOpen(call: string): void {
-    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
   }
 }

@@ -8,6 +8,7 @@
 
 import type { AsyncEvent } from '../../verbs/device.ts';
 import type { ProtectionDomain } from '../../verbs/memory.ts';
+import { regrown } from '../core/growing-columns.ts';
 import { checkReceiveEntry, checkReceiveId, type ReceiveSource } from '../core/receives.ts';
 import { SharedReceiveQueueCore } from '../core/verbs-objects.ts';
 import type { FabricEvent } from './event-queue.ts';
@@ -164,32 +165,16 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   }
 
   #grow(): void {
-    const before = this.#slots;
-    const { maxSge } = this;
-    const [wrIds, counts, addresses, lengths, lkeys] = [
-      this.#wrIds,
-      this.#counts,
-      this.#addresses,
-      this.#lengths,
-      this.#lkeys,
-    ];
-    this.#slots = 2 * before;
-    this.#wrIds = new Float64Array(this.#slots);
-    this.#counts = new Uint16Array(this.#slots);
-    this.#addresses = new Float64Array(this.#slots * maxSge);
-    this.#lengths = new Uint32Array(this.#slots * maxSge);
-    this.#lkeys = new Uint32Array(this.#slots * maxSge);
-    for (let count = this.#head; count < this.#tail; count++) {
-      const from = count & (before - 1);
-      const to = count & (this.#slots - 1);
-      this.#wrIds[to] = wrIds[from];
-      this.#counts[to] = counts[from];
-      for (let i = 0; i < maxSge; i++) {
-        this.#addresses[to * maxSge + i] = addresses[from * maxSge + i];
-        this.#lengths[to * maxSge + i] = lengths[from * maxSge + i];
-        this.#lkeys[to * maxSge + i] = lkeys[from * maxSge + i];
-      }
-    }
+    const slots = 2 * this.#slots;
+    const head = this.#head;
+    const n = this.posted;
+    const width = this.maxSge;
+    this.#slots = slots;
+    this.#wrIds = regrown(this.#wrIds, new Float64Array(slots), head, n);
+    this.#counts = regrown(this.#counts, new Uint16Array(slots), head, n);
+    this.#addresses = regrown(this.#addresses, new Float64Array(slots * width), head, n, width);
+    this.#lengths = regrown(this.#lengths, new Uint32Array(slots * width), head, n, width);
+    this.#lkeys = regrown(this.#lkeys, new Uint32Array(slots * width), head, n, width);
   }
 }
 

@@ -6,6 +6,7 @@ import { WcStatus } from '../../verbs/completion-queue.ts';
 import { Access } from '../../verbs/memory.ts';
 import { QpState, type RequestEffect, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WrField } from '../../verbs/work-request-ring.ts';
+import { regrown } from '../core/growing-columns.ts';
 import { FOR_EVER, type Move } from '../core/transitions.ts';
 import type { Connection } from './connection.ts';
 import type { FabricEvent } from './event-queue.ts';
@@ -90,17 +91,13 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
     const mask = ring.slots - 1;
     const before = this.#posted.length - 1;
     if (mask === before) return mask;
-    const [posted, asks, known, transits] = [this.#posted, this.#asks, this.#known, this.#transits];
-    this.#posted = new Float64Array(ring.slots);
-    this.#asks = new Uint8Array(ring.slots);
-    this.#known = new Int8Array(ring.slots);
-    this.#transits = new Array<undefined>(ring.slots).fill(undefined);
-    for (let count = ring.head; before >= 0 && count !== ring.tail; count = (count + 1) | 0) {
-      this.#posted[count & mask] = posted[count & before];
-      this.#asks[count & mask] = asks[count & before];
-      this.#known[count & mask] = known[count & before];
-      this.#transits[count & mask] = transits[count & before];
-    }
+    const { head, slots } = ring;
+    // At first there were no slots.
+    const n = before < 0 ? 0 : (ring.tail - head) | 0;
+    this.#posted = regrown(this.#posted, new Float64Array(slots), head, n);
+    this.#asks = regrown(this.#asks, new Uint8Array(slots), head, n);
+    this.#known = regrown(this.#known, new Int8Array(slots), head, n);
+    this.#transits = regrown(this.#transits, new Array<undefined>(slots).fill(undefined), head, n);
     return mask;
   }
 

@@ -1,16 +1,10 @@
 /** Completion queues of a device. */
 import { RmaError } from '../../errors.ts';
 import type { RdmaContext } from '../../native.ts';
-import { checkUnused, overrunError } from '../../verbs/checks.ts';
-import {
-  type CompletionQueue,
-  WcFlag,
-  WcOpcode,
-  WcStatus,
-  type WorkCompletions,
-} from '../../verbs/completion-queue.ts';
+import { overrunError } from '../../verbs/checks.ts';
+import { WcFlag, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { QpType } from '../../verbs/queue-pair.ts';
-import { workCompletions } from '../../verbs/work-completions.ts';
+import { CompletionQueueCore } from '../core/completion-queue-base.ts';
 import type { RdmaParent } from './rdma-parent.ts';
 import { verb } from './verb.ts';
 
@@ -32,47 +26,37 @@ const NONE = 0;
 const ANY = 1;
 const SOLICITED = 2;
 
-export class RdmaCompletionQueue implements CompletionQueue {
-  readonly capacity: number;
-  readonly wc: WorkCompletions;
+export class RdmaCompletionQueue extends CompletionQueueCore {
   readonly number: number;
-  /** Work queues of queue pairs that complete here. */
-  users = 0;
   /** Queue pairs of type UD among them. */
   datagrams = 0;
   /** Why nothing comes from it any more: completions were lost, or the device is. */
   refusal: RmaError | undefined;
   readonly #context: RdmaParent;
   readonly #device: RdmaContext;
-  readonly #batch: number;
   readonly #words: Uint32Array;
   readonly #fetch: () => void;
   /** Receives that were never posted, and complete as flushed: wrId and queue pair. */
   #flushed: { readonly wrId: number; readonly qpNum: number }[] = [];
   #wanted: typeof NONE | typeof ANY | typeof SOLICITED = NONE;
-  #destroyed = false;
 
   /** @param made its number and capacity, if it is there: a helper's, which is not polled here */
   constructor(context: RdmaParent, device: RdmaContext, cqe: number, made?: readonly [number, number]) {
+    const [number, capacity] = made ?? verb('create a completion queue', () => device.createCq(cqe));
+    super(capacity, BATCH);
     this.#context = context;
     this.#device = device;
-    [this.number, this.capacity] = made ?? verb('create a completion queue', () => device.createCq(cqe));
-    this.#batch = Math.min(this.capacity, BATCH);
+    this.number = number;
     // With an ArrayBuffer of its own: the memory of a small array without one moves.
-    this.#words = new Uint32Array(new ArrayBuffer(4 * (HEADER + this.#batch * WORDS)));
+    this.#words = new Uint32Array(new ArrayBuffer(4 * (HEADER + this.batch * WORDS)));
     this.#fetch = device.poller(this.number, this.#words);
-    this.wc = workCompletions(this.#batch);
-  }
-
-  get isDestroyed(): boolean {
-    return this.#destroyed;
   }
 
   poll(max: number): number {
-    if (this.#destroyed || this.#context.isClosed) this.#mustLive('poll');
+    if (this.isDestroyed || this.#context.isClosed) this.mustLive('poll');
     if (this.refusal !== undefined) throw this.refusal;
     const words = this.#words;
-    const limit = Math.min(max, this.#batch);
+    const limit = Math.min(max, this.batch);
     let n = 0;
     // Completions of queue pairs that are gone, or were reset, are dropped; then there may be more behind them.
     while (n < limit) {
@@ -168,7 +152,7 @@ export class RdmaCompletionQueue implements CompletionQueue {
    * soon needs none.
    */
   reqNotify(solicitedOnly = false): void {
-    if (this.#destroyed || this.#context.isClosed) this.#mustLive('request notification');
+    if (this.isDestroyed || this.#context.isClosed) this.mustLive('request notification');
     if (this.#wanted !== ANY) this.#wanted = solicitedOnly ? SOLICITED : ANY;
     if (this.#context.parking.isAsleep) this.notify();
   }
@@ -189,18 +173,19 @@ export class RdmaCompletionQueue implements CompletionQueue {
     }
   }
 
-  destroy(): void {
-    if (this.#destroyed || this.#context.isClosed) return;
-    checkUnused(this.users);
+  override destroy(): void {
+    if (!this.#context.isClosed) super.destroy();
+  }
+
+  protected release(): void {
     this.#context.giveBack('destroy a completion queue', () => this.#device.destroyCq(this.number));
-    this.#destroyed = true;
     this.#context.cqs.delete(this.number);
     // The device's notifications of all queues were taken with it: all sleepers look again.
     this.#context.parking.note();
   }
 
-  #mustLive(call: string): void {
+  protected override mustLive(call: string): void {
     this.#context.mustBeOpen(call);
-    if (this.#destroyed) throw new RmaError('ERR_VERBS', `${call}: the completion queue was destroyed`);
+    super.mustLive(call);
   }
 }

@@ -7,8 +7,7 @@
  */
 
 import { closeSync } from 'node:fs';
-import { types } from 'node:util';
-import { argumentTypeError, RmaError, show } from '../../errors.ts';
+import { RmaError } from '../../errors.ts';
 import { loadNative, type Native, type RdmaContext } from '../../native.ts';
 import type { AdapterBarrier, AdapterBarrierInit } from '../../verbs/adapter-barrier.ts';
 import type { MulticastGroup } from '../../verbs/address-handle.ts';
@@ -17,8 +16,9 @@ import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { AsyncEvent, Capabilities, Context, DeviceAttributes, Neighbours } from '../../verbs/device.ts';
 import { gidText, isMappedIpv4, parseGid } from '../../verbs/gid.ts';
 import type { Helper } from '../../verbs/helper.ts';
-import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit, RemotePointer } from '../../verbs/memory.ts';
+import type { Memory, MemoryRegion, ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
 import { QpType } from '../../verbs/queue-pair.ts';
+import { ContextCore } from '../core/context-base.ts';
 import { checkQueuePair, makeRing } from '../core/queue-pair-base.ts';
 import type { RdmaAddress } from './addresses.ts';
 import type { NeighbourHeap } from './neighbours.ts';
@@ -105,7 +105,7 @@ function groupPrefix(gid: string): readonly number[] {
   return isMappedIpv4(parseGid('open a device', gid)) ? [0, 0, 0xffff, 0xefc00000] : [0xff180000, 0, 0, 0];
 }
 
-export class RdmaCoreContext implements Context, RdmaParent {
+export class RdmaCoreContext extends ContextCore implements Context, RdmaParent {
   readonly device: DeviceAttributes;
   readonly capabilities: Capabilities;
   readonly member: number;
@@ -125,7 +125,6 @@ export class RdmaCoreContext implements Context, RdmaParent {
   readonly #device: RdmaContext;
   readonly #senders = new Map<number, RdmaSender>();
   readonly #receivers = new Map<number, ReceiveSlots>();
-  readonly #events: AsyncEvent[] = [];
   #nothing: RdmaMemory | undefined;
   #barriers: RdmaBarriers | undefined;
   /** The device has failed: nothing that was made from this context is of use any more. */
@@ -135,7 +134,6 @@ export class RdmaCoreContext implements Context, RdmaParent {
   handles = 0;
   /** What multicast groups of its network begin with; `undefined` if there are none. */
   readonly #group: readonly number[] | undefined;
-  #closed = false;
 
   constructor(
     native: Native,
@@ -144,13 +142,14 @@ export class RdmaCoreContext implements Context, RdmaParent {
     peers: readonly RdmaAddress[],
     heap: NeighbourHeap | undefined,
   ) {
+    super("device's context");
     const { device, port, gidIndex, transport } = endpoint;
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;
     try {
       this.#device = new native.RdmaContext!(device, port, gidIndex, () => {
-        if (!this.#closed) this.parking.woken();
+        if (!this.isClosed) this.parking.woken();
       });
     } catch (cause) {
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${(cause as Error).message}`, { cause });
@@ -205,10 +204,6 @@ export class RdmaCoreContext implements Context, RdmaParent {
     });
   }
 
-  get isClosed(): boolean {
-    return this.#closed;
-  }
-
   /** Other ranks are woken by what completes at them. */
   wake(member: number): void {
     if (member === this.member) this.parking.note();
@@ -233,18 +228,8 @@ export class RdmaCoreContext implements Context, RdmaParent {
     return new RdmaMemory(native, buffer, () => native.memoryUnmap(buffer));
   }
 
-  adoptMemory(buffer: ArrayBufferLike): Memory {
-    this.mustBeOpen('adopt memory');
-    if (!types.isAnyArrayBuffer(buffer)) {
-      throw argumentTypeError(
-        `adopt memory: buffer must be an ArrayBuffer or a SharedArrayBuffer, not ${show(buffer)}`,
-      );
-    }
+  protected adopt(buffer: ArrayBufferLike): Memory {
     return new RdmaMemory(this.#native, buffer, undefined);
-  }
-
-  exposeMemory(): undefined {
-    return undefined;
   }
 
   allocPd(): ProtectionDomain {
@@ -292,19 +277,16 @@ export class RdmaCoreContext implements Context, RdmaParent {
     const requests = makeRing(asked, qpType === QpType.UD ? device.mtu : device.maxMsgSize, 0, device.maxQpWr);
     const maxRecvWr = Math.min(2 ** Math.ceil(Math.log2(asked.maxRecvWr)), device.maxQpWr);
     const [handle, number] = verb('create a queue pair', () =>
-      this.#device.createQp(
-        pd.number,
-        sendCq.number,
-        recvCq.number,
-        srq?.number ?? -1,
-        requests.limit,
-        maxRecvWr,
-        maxSendSge,
-        maxRecvSge,
-        maxInlineData,
-        asked.signalAll,
-        qpType === QpType.UD,
-      ),
+      this.#device.createQp({
+        ...{ maxRecvWr, maxSendSge, maxRecvSge, maxInlineData },
+        pd: pd.number,
+        sendCq: sendCq.number,
+        recvCq: recvCq.number,
+        srq: srq?.number,
+        maxSendWr: requests.limit,
+        signalAll: asked.signalAll,
+        datagrams: qpType === QpType.UD,
+      }),
     );
     try {
       const receives =
@@ -328,13 +310,6 @@ export class RdmaCoreContext implements Context, RdmaParent {
     return srq;
   }
 
-  remotePointer(): RemotePointer {
-    throw new RmaError(
-      'ERR_VERBS',
-      `remote pointer: device ${this.device.name} cannot map remote memory (capability loadStore)`,
-    );
-  }
-
   multicastGroup(number: number): MulticastGroup {
     const call = 'multicast group';
     const group = this.#group;
@@ -349,13 +324,12 @@ export class RdmaCoreContext implements Context, RdmaParent {
     return Object.freeze({ gid: gidText([...group.slice(0, 3), group[3] + number]), lid: 0 });
   }
 
-  pollAsyncEvent(): AsyncEvent | undefined {
-    if (!this.#closed) this.#takeAsyncEvents();
-    return this.#events.shift();
+  protected override fetchEvents(): void {
+    this.#takeAsyncEvents();
   }
 
   trouble(): string | undefined {
-    if (this.#broken !== undefined || this.#closed) return this.#broken?.message;
+    if (this.#broken !== undefined || this.isClosed) return this.#broken?.message;
     const { name } = this.device;
     try {
       const state = this.#device.portState();
@@ -366,8 +340,8 @@ export class RdmaCoreContext implements Context, RdmaParent {
   }
 
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.isClosed) return;
+    this.isClosed = true;
     this.parking.close();
     this.#device.close();
     this.#heap?.close();
@@ -376,10 +350,6 @@ export class RdmaCoreContext implements Context, RdmaParent {
   }
 
   // ---- for the objects made from this context -----------------------------------------------------------------------
-
-  mustBeOpen(call: string): void {
-    if (this.#closed) throw new RmaError('ERR_VERBS', `${call}: the device's context was closed`);
-  }
 
   /** Gives something back. A device that has failed refuses it, and has nothing any more. */
   giveBack(call: string, run: () => void): void {
@@ -390,8 +360,8 @@ export class RdmaCoreContext implements Context, RdmaParent {
     }
   }
 
-  raise(event: AsyncEvent): void {
-    this.#events.push(event);
+  override raise(event: AsyncEvent): void {
+    super.raise(event);
     this.parking.note();
   }
 
@@ -455,23 +425,23 @@ export class RdmaCoreContext implements Context, RdmaParent {
       const cq = this.cqs.get(concerned);
       if (cq !== undefined) {
         cq.overrun();
-        this.#events.push({ type, cq });
+        super.raise({ type, cq });
       }
     } else if (type === 'SRQ_ERR' || type === 'SRQ_LIMIT_REACHED') {
       const srq = this.srqs.get(concerned);
       if (srq === undefined) return;
-      this.#events.push({ type, srq });
+      super.raise({ type, srq });
       // What was posted there is lost: a call that waits for it would wait for ever.
       if (type === 'SRQ_ERR') this.#break('a shared receive queue of device', type);
     } else if (type === 'DEVICE_FATAL') {
-      this.#events.push({ type });
+      super.raise({ type });
       this.#break('device', type);
     } else {
       const qp = this.queuePairs.get(concerned);
       if (qp === undefined || (type === 'QP_LAST_WQE_REACHED' && qp.saidLast)) return;
       if (type === 'QP_LAST_WQE_REACHED') qp.saidLast = true;
       else qp.fail();
-      this.#events.push({ type, qpNumber: concerned });
+      super.raise({ type, qpNumber: concerned });
     }
   }
 

@@ -6,7 +6,7 @@
  * completions that come after belong to no queue pair.
  */
 import { RmaError } from '../../errors.ts';
-import type { RdmaContext } from '../../native.ts';
+import type { QpChange, RdmaContext } from '../../native.ts';
 import { WcStatus, type WorkCompletions } from '../../verbs/completion-queue.ts';
 import { gidText } from '../../verbs/gid.ts';
 import { QpState, QpType, WrOpcode } from '../../verbs/queue-pair.ts';
@@ -117,11 +117,9 @@ export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, Rd
     else if (to === QpState.RTR) this.#toReceive(call, move);
     else if (to === QpState.RTS) this.#toSend(call, move);
     else {
-      const rights = to === QpState.INIT ? (access ?? 0) : -1;
       // Devices do not go from RESET to ERR.
-      if (to === QpState.ERR && from === QpState.RESET)
-        verb(call, () => this.#device.modifyQp(this.#handle, QpState.INIT, 0));
-      verb(call, () => this.#device.modifyQp(this.#handle, to, rights));
+      if (to === QpState.ERR && from === QpState.RESET) this.#modify(call, { state: QpState.INIT, access: 0 });
+      this.#modify(call, to === QpState.INIT ? { state: to, access: access ?? 0 } : { state: to });
     }
     if (to === QpState.RESET) this.#forgetWork();
     if (to === QpState.ERR) this.#sayLast();
@@ -130,13 +128,13 @@ export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, Rd
 
   /** One of type UD has a key, and the number of its first packet; its peers are in its requests. */
   #moveDatagrams(call: string, { from, to, qkey, sqPsn = 0 }: Move): void {
-    const modify = (state: number, key: number): void => {
-      const rest = new Array<undefined>(10).fill(undefined);
-      const psn = state === QpState.RTS && from !== QpState.RTS ? sqPsn : undefined;
-      verb(call, () => this.#device.modifyQp(this.#handle, state, -1, ...rest, psn, key));
-    };
-    if (to === QpState.ERR && from === QpState.RESET) modify(QpState.INIT, 0);
-    modify(to, to === QpState.INIT ? qkey : 0);
+    if (to === QpState.ERR && from === QpState.RESET) this.#modify(call, { state: QpState.INIT, qkey: 0 });
+    const psn = to === QpState.RTS && from !== QpState.RTS ? sqPsn : undefined;
+    this.#modify(call, { state: to, psn, qkey: to === QpState.INIT ? qkey : 0 });
+  }
+
+  #modify(call: string, change: QpChange): void {
+    verb(call, () => this.#device.modifyQp(this.#handle, change));
   }
 
   /** It takes no more from its shared receive queue. Some devices say so, some do not. */
@@ -149,60 +147,39 @@ export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, Rd
 
   #toReceive(call: string, move: Move): void {
     const dest = move.dest!;
-    const { access = -1, rqPsn = firstPacket(dest.qpNumber, this.number) } = move;
+    const { access, rqPsn = firstPacket(dest.qpNumber, this.number) } = move;
     this.#destNumber = dest.qpNumber;
     const peer = this.#context.peers[dest.member];
-    const timer = rnrTimerCode(move.minRnrTimerMs);
-    const mtu = Math.min(peer.mtu, this.#context.own.mtu);
     const way =
       `${call} (from GID ${this.#context.own.gid} to ${peer.gid}; check that both hosts can reach each ` +
       'other at these addresses)';
-    verb(way, () =>
-      this.#device.modifyQp(
-        ...[this.#handle, QpState.RTR, access],
-        ...[
-          peer.gid,
-          peer.lid,
-          dest.qpNumber,
-          move.maxDestRdAtomic,
-          timer,
-          undefined,
-          undefined,
-          undefined,
-          undefined,
-          mtu,
-          rqPsn,
-        ],
-      ),
-    );
+    this.#modify(way, {
+      ...{ state: QpState.RTR, access },
+      gid: peer.gid,
+      lid: peer.lid,
+      destQp: dest.qpNumber,
+      maxDestRdAtomic: move.maxDestRdAtomic,
+      minRnrTimer: rnrTimerCode(move.minRnrTimerMs),
+      mtu: Math.min(peer.mtu, this.#context.own.mtu),
+      psn: rqPsn,
+    });
   }
 
   #toSend(call: string, move: Move): void {
-    const { access = -1, sqPsn = firstPacket(this.number, this.#destNumber) } = move;
-    const handle = this.#handle;
+    const { access, sqPsn = firstPacket(this.number, this.#destNumber) } = move;
     if (move.from === QpState.RTS) {
-      verb(call, () => this.#device.modifyQp(handle, QpState.RTS, access));
+      this.#modify(call, { state: QpState.RTS, access });
       return;
     }
     this.#mayRead = move.maxRdAtomic > 0;
-    verb(call, () =>
-      this.#device.modifyQp(
-        ...[handle, QpState.RTS, access],
-        ...[
-          undefined,
-          undefined,
-          undefined,
-          undefined,
-          undefined,
-          move.rnrRetry,
-          Math.min(move.retryCount, MOST_RETRIES),
-          move.maxRdAtomic,
-          ACK_TIMEOUT,
-          undefined,
-          sqPsn,
-        ],
-      ),
-    );
+    this.#modify(call, {
+      ...{ state: QpState.RTS, access },
+      rnrRetry: move.rnrRetry,
+      retryCount: Math.min(move.retryCount, MOST_RETRIES),
+      maxRdAtomic: move.maxRdAtomic,
+      timeout: ACK_TIMEOUT,
+      psn: sqPsn,
+    });
   }
 
   /** Drops requests, receives, and the completions of either. */

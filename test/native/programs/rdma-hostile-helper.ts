@@ -16,6 +16,7 @@ const refused = (call: () => unknown, what: RegExp): void => assert.throws(call,
 
 /** Requests that may wait (native/rdma_helper.h). */
 const REQUESTS = 8;
+const CAPACITY = { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 4, maxRecvSge: 4, maxInlineData: 0 };
 
 function wrongArguments(): void {
   const { context, pd, helper, cq, region } = new Scene(0, 1);
@@ -58,7 +59,7 @@ function wrongQueuePairs(): void {
   const [other] = context.createCq(16);
   const [srq] = context.createSrq(pd, 8, 4);
   const neighbour = context.createHelper(pd, 0, 0, 0, ENTRIES, 2);
-  const mixed = context.createQp(pd, cq, other, -1, 4, 4, 4, 4, 0, false)[0];
+  const mixed = context.createQp({ ...CAPACITY, pd, sendCq: cq, recvCq: other })[0];
   for (const [wrong] of [
     [taken],
     [own],
@@ -227,7 +228,7 @@ async function forgedIdentifiers(): Promise<void> {
       strayPost();
     }
   }
-  context.modifyQp(stray, 6, -1);
+  context.modifyQp(stray, { state: 6 });
   const strayReceive = context.receiver(false, stray, new Float64Array(3), receiveWords);
   for (const owner of [3, lanes, 2 ** 32 - 1]) {
     receiveWords.set([owner, 0, 0]);

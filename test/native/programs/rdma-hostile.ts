@@ -18,6 +18,7 @@ const seed = Number(process.env['ONESIDED_SEED'] ?? Date.now() % 1_000_000_007);
 console.log(`to repeat it: ONESIDED_SEED=${seed}`);
 fc.configureGlobal({ seed });
 
+const QUEUE_PAIR = { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 2, maxRecvSge: 2, maxInlineData: 64, signalAll: true };
 const refused = (call: () => unknown, what: RegExp): void => assert.throws(call, what);
 let calls = 0;
 let errors = 0;
@@ -53,7 +54,7 @@ function survives(call: () => unknown, name = ''): unknown {
   context.deregMr(mr);
   refused(() => context.deregMr(mr), /memory region \d+ does not exist/);
   const [cq] = context.createCq(16);
-  const [qp] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true);
+  const [qp] = context.createQp({ ...QUEUE_PAIR, pd, sendCq: cq, recvCq: cq });
   refused(() => context.destroyCq(cq), /EBUSY/);
   refused(() => context.deallocPd(pd), /EBUSY/);
   const ring = new Uint8Array(64 * 4 + 1);
@@ -125,6 +126,59 @@ function survives(call: () => unknown, name = ''): unknown {
   refused(() => context.allocPd(), /closed/);
 }
 
+// To read a record may run the caller's code, which may end what the record names, or close the device.
+{
+  const context = new Context('fake0', 1, 1, () => {});
+  const domain = context.allocPd();
+  const [[one], [two], [three]] = [context.createCq(16), context.createCq(16), context.createCq(16)];
+  const init = { ...QUEUE_PAIR, pd: domain, sendCq: one, recvCq: two };
+  const reads = (act: () => unknown) => ({
+    ...init,
+    get maxInlineData(): number {
+      act();
+      return 64;
+    },
+  });
+  refused(() => context.createQp(reads(() => context.destroyCq(one))), /completion queue \d+ does not exist/);
+  init.sendCq = three;
+  const [qp] = context.createQp(reads(() => context.createCq(16)));
+  const during = (act: () => unknown) => ({
+    state: 1,
+    get qkey(): number {
+      act();
+      return 0;
+    },
+  });
+  const thrown = new Error('thrown by a getter');
+  for (const call of [
+    (record: object) => context.createQp(record as typeof init),
+    context.modifyQp.bind(context, qp),
+  ]) {
+    const fails = {
+      get state(): number {
+        throw thrown;
+      },
+      get pd(): number {
+        throw thrown;
+      },
+    };
+    refused(() => call(fails as never), /thrown by a getter/);
+    for (const wrong of [undefined, null, 1, 'x', () => {}]) refused(() => call(wrong as never), /must be an object/);
+  }
+  refused(() => context.modifyQp(qp, { state: 2, gid: 'fe80::1', lid: 0, mtu: 3 }), /destQp must be a number/);
+  refused(() => context.modifyQp(qp, { state: 1, access: 16 }), /access must be an integer from 0 to 15/);
+  refused(() => context.createQp({ ...init, maxSendSge: 256 }), /maxSendSge must be an integer from 1 to 255/);
+  refused(
+    () =>
+      context.modifyQp(
+        qp,
+        during(() => context.destroyQp(qp)),
+      ),
+    /queue pair \d+ does not exist/,
+  );
+  refused(() => context.createQp(reads(() => context.close())), /closed/);
+}
+
 // Address handles and groups, one by one.
 const openFiles = (): number => readdirSync('/proc/self/fd').length;
 {
@@ -133,8 +187,8 @@ const openFiles = (): number => readdirSync('/proc/self/fd').length;
   const pd = context.allocPd();
   const other = context.allocPd();
   const [cq] = context.createCq(16);
-  const [qp] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true, true);
-  const [connection] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true);
+  const [qp] = context.createQp({ ...QUEUE_PAIR, pd, sendCq: cq, recvCq: cq, datagrams: true });
+  const [connection] = context.createQp({ ...QUEUE_PAIR, pd, sendCq: cq, recvCq: cq });
   const [ah, foreign] = [pd, other].map((domain) => context.createAh(domain, 'fe80::1', 0));
   refused(() => context.createAh(pd, 'fe80', 0), /not a valid GID/);
   refused(() => context.createAh(pd, 'fe80::1', 65_536), /argument/);
@@ -246,6 +300,26 @@ function ask(weight: number, names: string, ...args: fc.Arbitrary<unknown>[]) {
   return { weight, arbitrary: fc.tuple(fc.constantFrom(...names.split(' ')), fc.tuple(...args)) };
 }
 const is = fc.constant;
+/** The records by which queue pairs are made and moved. */
+const INIT = {
+  ...{ pd, sendCq: cq, recvCq: cq, srq: fc.oneof(is(undefined), srq) },
+  ...{ maxSendWr: is(4), maxRecvWr: is(4), maxSendSge: is(2), maxRecvSge: is(2), maxInlineData: is(64) },
+  ...{ signalAll: fc.boolean(), datagrams: fc.boolean() },
+};
+const CHANGE = {
+  ...{ state: fc.nat({ max: 6 }), access: fc.option(fc.nat({ max: 15 }), { nil: undefined }) },
+  ...{ gid, lid: is(0), destQp: fc.nat({ max: 20 }), maxDestRdAtomic: is(1), minRnrTimer: is(1), mtu: is(3) },
+  ...{ rnrRetry: fc.option(is(7), { nil: undefined }), retryCount: is(7), maxRdAtomic: is(1), timeout: is(14) },
+  ...{ psn: is(0), qkey: is(0) },
+};
+/** Fields are missing, or are anything. */
+function nearly(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> {
+  const each = Object.entries(fields).map(([name, field]) => [
+    name,
+    fc.oneof({ weight: 9, arbitrary: field }, anything),
+  ]);
+  return fc.record(Object.fromEntries(each) as typeof fields, { requiredKeys: [] });
+}
 const command = fc.oneof(
   { weight: 2, arbitrary: fc.tuple(fc.constantFrom(...METHODS), fc.array(anything, { maxLength: 14 })) },
   ask(4, 'describe portState allocPd takeEvents asyncEvent'),
@@ -254,8 +328,10 @@ const command = fc.oneof(
   ask(2, 'regMr', pd, memory, is(0), fc.nat({ max: 8 }), is(1)),
   ask(2, 'createCq', fc.constantFrom(1, 16)),
   ask(1, 'createSrq', pd, fc.integer({ min: 0, max: 9 }), fc.nat({ max: 5 })),
-  ask(3, 'createQp', pd, cq, cq, fc.oneof(is(-1), srq), is(4), is(4), is(2), is(2), is(64), fc.boolean(), fc.boolean()),
-  ask(3, 'modifyQp', queuePair, fc.nat({ max: 6 }), fc.integer({ min: -1, max: 15 })),
+  ask(3, 'createQp', fc.record(INIT)),
+  ask(3, 'modifyQp', queuePair, fc.record(CHANGE)),
+  ask(1, 'createQp', nearly(INIT)),
+  ask(1, 'modifyQp', queuePair, nearly(CHANGE)),
   ask(6, 'sender', queuePair, memory, fc.constantFrom(64, 128, 96, 65), words),
   ask(2, 'receiver', is(false), queuePair, memory, words),
   ask(1, 'receiver', is(true), srq, memory, words),
@@ -288,12 +364,21 @@ function furnish(context: RdmaContext): void {
   const [, lkey] = context.regMr(pd, memory, 0, 256, 15);
   const [, served] = context.createHelper(pd, addon().addressOf(memory), 256, lkey, 4, 2);
   context.createHelper(pd, 0, 0, 0, 4, 2);
-  const make = (to: number, from: number, shared: number, datagrams: boolean): number[] =>
-    context.createQp(pd, to, from, shared, 4, 4, 4, 4, 64, true, datagrams);
-  make(cq, other, -1, false);
+  const make = (to: number, from: number, shared: number | undefined, datagrams: boolean): number[] =>
+    context.createQp({
+      ...QUEUE_PAIR,
+      maxSendSge: 4,
+      maxRecvSge: 4,
+      pd,
+      sendCq: to,
+      recvCq: from,
+      srq: shared,
+      datagrams,
+    });
+  make(cq, other, undefined, false);
   make(cq, cq, srq, false);
-  assert.equal(make(cq, cq, -1, true)[0], DATAGRAMS);
-  for (let i = 0; i < 4; i++) make(served, served, -1, false);
+  assert.equal(make(cq, cq, undefined, true)[0], DATAGRAMS);
+  for (let i = 0; i < 4; i++) make(served, served, undefined, false);
   context.createAh(pd, 'fe80::1', 0);
   // Used by none.
   context.createSrq(pd, 8, 4);
@@ -350,6 +435,8 @@ collect();
 assert(errors > 0 && errors < calls, `${errors} of ${calls} calls failed`);
 // Without a network there is no group to join.
 const groups = done.get('attachMcast') === undefined ? ['attachMcast', 'detachMcast'] : [];
-const never = METHODS.filter((name) => !done.has(name) && !groups.includes(name));
+// Barriers have a program of their own, rdma-hostile-barrier.ts.
+const elsewhere = METHODS.filter((name) => name.includes('Barrier'));
+const never = METHODS.filter((name) => !done.has(name) && ![...groups, ...elsewhere].includes(name));
 assert.deepEqual(never, [], `never carried out, so not tried: ${never}`);
 console.log(`ended well: ${calls} calls, ${errors} refused`);
