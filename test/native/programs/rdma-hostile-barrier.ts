@@ -167,8 +167,9 @@ async function failure(): Promise<void> {
   const { context } = members[1];
   const pd = context.allocPd();
   const [cq] = context.createCq(16);
-  const [qp] = context.createQp(pd, cq, cq, -1, 4, 4, 2, 2, 64, true, true);
-  for (const state of [1, 2, 3]) context.modifyQp(qp, state, -1, ...new Array(11).fill(undefined), 7);
+  const sizes = { maxSendWr: 4, maxRecvWr: 4, maxSendSge: 2, maxRecvSge: 2, maxInlineData: 64 };
+  const [qp] = context.createQp({ pd, sendCq: cq, recvCq: cq, ...sizes, signalAll: true, datagrams: true });
+  for (const state of [1, 2, 3]) context.modifyQp(qp, { state, qkey: 7 });
   const slot = new Uint32Array(32);
   const post = Uint32Array.of(3, 0, 1, 0, 0);
   const { group, words, news, at } = members[0];
