@@ -249,6 +249,8 @@ async function hintsAndNames(world: Communicator): Promise<void> {
       same_size: 'true',
       same_disp_unit: 'false',
       alloc_shared_noncontig: 'false',
+      barrier: 'auto',
+      barrier_algorithm: 'dissemination',
       accumulate_ordering: 'none',
       accumulate_ops: 'same_op_no_op',
       mpi_accumulate_granularity: '64',
