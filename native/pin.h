@@ -10,8 +10,8 @@
 
 #include <memory>
 
-// The part of V8's interface that Node-API lacks: who holds the shared pointer keeps the memory. Declared as V8 does;
-// weak, so that an engine without it only loses the pinning of detached buffers. A Node-API value is a V8 handle.
+// The part of V8's interface that Node-API lacks: the holder of the shared pointer keeps the memory. Declared as V8
+// does; weak, so that an engine without it only loses the pinning of detached buffers. A Node-API value is a V8 handle.
 namespace v8 {
 class BackingStore;
 class ArrayBuffer {

@@ -151,7 +151,7 @@ void Helper::complete(const ibv_wc& wc) {
   // In error: the other rank is gone, or its connection, and nobody waits for what it has asked.
   bool good = wc.status == IBV_WC_SUCCESS;
   if (good && kind == kAsked) {
-    // Who asks for more before it has got anything would have it kept here without bound.
+    // A rank that asks for more before it has got anything would make this list grow without bound.
     good = number < kRequests && wc.byte_len <= slotBytes_ && lane.requests.size() < kRequests;
     if (good) {
       const unsigned char* from = memory_.get() + (static_cast<size_t>(at) * kRequests + number) * slotBytes_;

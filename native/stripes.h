@@ -36,7 +36,7 @@ bool acquire(const Stripes& stripes, size_t stripe) {
   }
 }
 
-// What was stored under the stripe is seen by whoever acquires it next; nothing else is to be ordered.
+// What was stored under the stripe is seen by whoever acquires it next; nothing else needs an order.
 void release(const Stripes& stripes, size_t stripe) {
   __atomic_store_n(stripes.words + stripe * kLineWords, 0, __ATOMIC_RELEASE);
 }

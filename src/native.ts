@@ -194,7 +194,7 @@ export interface RdmaContext {
   createCq(cqe: number): [number, number];
   destroyCq(cq: number): void;
   /**
-   * Functions of the data path, for one queue: `words` say what they are to do, and what they have done
+   * Functions of the data path, for one queue: `words` say what they do next, and what they have done
    * (native/rdma_data_path.cc).
    */
   poller(cq: number, words: Uint32Array): () => void;

@@ -99,7 +99,7 @@ inline void complete(ibv_cq* to, const ibv_wc& wc) {
   (void)!write(static_cast<Channel*>(cq->channel)->writer, &event, sizeof event);
 }
 
-// Of a request that is looked at by nobody.
+// Of a request that no test looks at.
 inline void complete(ibv_cq* to, uint64_t id, ibv_wc_opcode opcode, uint32_t qp) {
   ibv_wc wc{};
   wc.wr_id = id;

@@ -279,7 +279,7 @@ STRESS(bool fault) {
     ibv_mr* region = verbs->reg_mr(pd, part.data(), part.size(), IBV_ACCESS_LOCAL_WRITE);
     auto helper = std::make_unique<Helper>(verbs, context, pd, reinterpret_cast<uint64_t>(part.data()), part.size(),
                                            region->lkey, kEntries);
-    // One more lane, for who asks for nonsense.
+    // One more lane, for the rank that asks for nonsense.
     CHECK(helper->make(kOrigins + 1) == 0);
     std::vector<std::unique_ptr<Origin>> origins;
     std::vector<ibv_qp*> ends;

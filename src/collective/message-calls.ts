@@ -42,7 +42,7 @@ export abstract class MessageCalls extends CollectiveCalls {
   /**
    * Sends the contents of `buffer` to rank `target`. The call copies the contents and never waits: if the target has no
    * room for the message yet, the message leaves during later calls that wait.
-   * @param options the tag, if the target is to receive the message by it
+   * @param options the tag, if the target receives the message by it
    * Errors: `ERR_RANK`, `TypeError`, `RangeError` for the tag. A tag other than 0 costs one more copy of the contents.
    */
   send(buffer: TypedArray, target: number, options?: SendOptions): void {

@@ -145,7 +145,7 @@ function isOver({ notice, living, control: { header } }: Standing): boolean {
   return living.length < notice.members.length || Atomics.load(header, Header.FAILED) !== 0;
 }
 
-/** Throws if the job has all its ranks, or is to have another number of them. */
+/** Throws if the job has all its ranks, or was begun with another number of them. */
 function refuse(name: string, size: number, { notice, living }: Standing): void {
   if (notice.members.length >= notice.size) {
     const pids = living.slice(0, NAMED).map(({ pid }) => pid);

@@ -153,7 +153,7 @@ function isRound({ category, name }: TraceSpan): boolean {
   return category === 'epoch' && (name === 'access epoch' || name === 'exposure epoch');
 }
 
-/** What is to be shown. */
+/** What a picture shows. */
 export interface Selection {
   readonly window: WindowSummary;
   readonly title: string;

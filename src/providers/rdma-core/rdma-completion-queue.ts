@@ -167,7 +167,7 @@ export class RdmaCompletionQueue extends CompletionQueueCore {
       if (verb('request notification', () => device.reqNotifyCq(this.number, solicitedOnly)))
         this.#context.parking.note();
     } catch (error) {
-      // Who sleeps may not be concerned. Who polls is, and looks again instead of sleeping.
+      // A thread that sleeps may not be concerned. One that polls is, and looks again instead of sleeping.
       this.refusal ??= error as RmaError;
       this.#context.parking.note();
     }

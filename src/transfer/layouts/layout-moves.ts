@@ -62,7 +62,7 @@ export class NoncontiguousTransfers {
     return this.#counts?.();
   }
 
-  /** @returns false if it is to move by a request for each piece; nothing was done then */
+  /** @returns false if it moves by a request for each piece; nothing was done then */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): boolean {
     const pieces = Math.max(piecesIn(from), piecesIn(to));
     if (pieces < 2) return false;

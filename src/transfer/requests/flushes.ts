@@ -62,7 +62,7 @@ export class Flushes {
     return this.#connections.to(rank).outstanding === 0 && this.isPosted(rank);
   }
 
-  /** Whether nothing is outstanding to any other rank, and whatever is to this one has been posted. */
+  /** Whether nothing is outstanding to any other rank, and everything to this one has been posted. */
   isIdleBut(rank: number): boolean {
     const ofAll = this.#outstanding.count + this.#tasks.count;
     return ofAll === this.#connections.to(rank).outstanding && this.isPosted(rank);

@@ -396,7 +396,7 @@ export class RequestTransfer {
     return this.#tasks.areHolding;
   }
 
-  /** Whether nothing is outstanding to any other rank, and whatever is to this one has been posted. */
+  /** Whether nothing is outstanding to any other rank, and everything to this one has been posted. */
   isIdleBut(rank: number): boolean {
     return this.#flushes.isIdleBut(rank);
   }

@@ -75,7 +75,7 @@ interface Batch {
   readonly connection: SecondConnection;
   readonly receives: boolean;
   readonly messages: number;
-  /** Completions that are to come. */
+  /** Completions that have not come yet. */
   left: number;
   readonly done: () => void;
 }

@@ -6,7 +6,8 @@
  *
  * What all types have in common is here; the rest is in elements/, a class a type. It must be short: V8 inlines no more
  * than 920 bytes of bytecode into a loop of the program, and a put with its flush has to be within them, or costs a
- * tenth more. `Target.fastLimit` bounds the displacement so that all offsets are 31-bit integers.
+ * tenth more (test/window/bytecode.test.ts counts them). `Target.fastLimit` bounds the displacement so that all offsets
+ * are 31-bit integers.
  */
 import type { TypedArray } from '../../datatype/base-types.ts';
 import { INTEGERS, isOp, type Op } from '../../datatype/op.ts';

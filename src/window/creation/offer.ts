@@ -21,7 +21,7 @@ export interface Offer {
   readonly memory: Memory | undefined;
   /** Its part is memory of its own, which no other rank can map. */
   readonly share?: Share;
-  /** Elements of a part that the first rank is to allocate. */
+  /** Elements of a part that the first rank allocates. */
   readonly wanted?: number;
   readonly dispUnit: number;
   readonly hints: Hints;
