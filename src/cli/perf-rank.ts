@@ -25,32 +25,34 @@ const one = BigInt64Array.of(1n);
 const zero = BigInt64Array.of(0n);
 const result = new BigInt64Array(1);
 
-/** Operations in a lockAll epoch, each followed by a flush. */
-function flushed(issue: (data: Float64Array) => void): (bytes: number) => (n: number) => void {
+/** Operations on a window in a lockAll epoch, each followed by a flush. */
+function flushed(window: Window, issue: (data: Float64Array) => void): (bytes: number) => (n: number) => void {
   return (bytes) => {
     const data = new Float64Array(bytes / 8);
     return (n) => {
-      win.lockAllSync();
-      words.lockAllSync();
+      window.lockAllSync();
       for (let i = 0; i < n; i++) {
         issue(data);
-        win.flushSync(1);
+        window.flushSync(1);
       }
-      words.unlockAllSync();
-      win.unlockAllSync();
+      window.unlockAllSync();
     };
   };
 }
 
 const LOOPS: Readonly<Record<string, Loop>> = {
-  put: { sizes: SIZES, together: false, make: flushed((data) => win.put(data, 1, 0)) },
-  get: { sizes: SIZES, together: false, make: flushed((data) => win.get(data, 1, 0)) },
-  accumulate: { sizes: SIZES, together: false, make: flushed((data) => win.accumulate(data, 1, 0, Op.SUM)) },
-  'fetch-and-op': { sizes: [8], together: false, make: flushed(() => words.fetchAndOp(one, result, 1, 0, Op.SUM)) },
+  put: { sizes: SIZES, together: false, make: flushed(win, (data) => win.put(data, 1, 0)) },
+  get: { sizes: SIZES, together: false, make: flushed(win, (data) => win.get(data, 1, 0)) },
+  accumulate: { sizes: SIZES, together: false, make: flushed(win, (data) => win.accumulate(data, 1, 0, Op.SUM)) },
+  'fetch-and-op': {
+    sizes: [8],
+    together: false,
+    make: flushed(words, () => words.fetchAndOp(one, result, 1, 0, Op.SUM)),
+  },
   'compare-and-swap': {
     sizes: [8],
     together: false,
-    make: flushed(() => words.compareAndSwap(one, zero, result, 1, 0)),
+    make: flushed(words, () => words.compareAndSwap(one, zero, result, 1, 0)),
   },
   lock: {
     sizes: SIZES,

@@ -26,6 +26,13 @@ export abstract class MappedRegion<
   }
 }
 
+/** A word that a request waits for. */
+export interface AwaitedWord {
+  readonly region: MappedRegion;
+  /** Its place in the region's memory, in 32-bit words. */
+  readonly at: number;
+}
+
 export class LocalSide {
   /** What the last request that was looked at gathers from or scatters to. */
   readonly pieces: Pieces;
@@ -88,18 +95,14 @@ export class LocalSide {
     return WcStatus.SUCCESS;
   }
 
-  /**
-   * The word that the wait in slot `w` waits for: its memory, and its place there in 32-bit words. `undefined` if its
-   * key or its address is wrong.
-   */
-  awaited(w: number): { readonly words: Int32Array; readonly at: number } | undefined {
+  /** The word that the wait in slot `w` waits for. `undefined` if its key or its address is wrong. */
+  awaited(w: number): AwaitedWord | undefined {
     const ring = this.#ring;
     const address = ring.f64[(w >>> 1) + WrField64.REMOTE_ADDRESS];
     const region = this.#find(ring.u32[w + WrField.RKEY]);
     // The memory begins at the beginning of a page, so its word is aligned in the buffer, too.
     if (region === undefined || address % 4 !== 0 || !region.allows(this.#pd, 0, address, 4)) return undefined;
-    const { memory } = region;
-    return { words: memory.mapping.i32, at: (address - memory.address) / 4 };
+    return { region, at: (address - region.memory.address) / 4 };
   }
 
   #find(lkey: number): MappedRegion | undefined {

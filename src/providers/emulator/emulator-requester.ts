@@ -143,7 +143,7 @@ export class EmulatorRequester {
     const awaited = this.#source.awaited(w);
     if (awaited === undefined) return WcStatus.LOC_PROT_ERR;
     // Sequentially consistent: the requests behind it see all that came before the word was written.
-    const word = Atomics.load(awaited.words, awaited.at);
+    const word = Atomics.load(awaited.region.memory.mapping.i32, awaited.at);
     return ((word - this.#ring.u32[w + WrField.IMM_DATA]) | 0) >= 0 ? WcStatus.SUCCESS : WAITS;
   }
 

@@ -19,7 +19,7 @@ const LIMIT = 64;
 const LIMIT_REACHED = 65;
 const SLOTS = 96;
 
-/** In 64-bit words. */
+/** In 32-bit words; the identifier is a 64-bit one. */
 const WR_ID = 0;
 const NUM_SGE = 2;
 const SGES = 4;

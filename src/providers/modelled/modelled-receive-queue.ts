@@ -38,6 +38,9 @@ export interface ModelledPd extends ProtectionDomain {
 }
 
 const FIRST_SLOTS = 8;
+const NO_DOUBLES = new Float64Array(0);
+const NO_WORDS = new Uint32Array(0);
+const NO_COUNTS = new Uint16Array(0);
 
 export class ReceiveQueue implements FabricEvent, ReceiveSource {
   readonly capacity: number;
@@ -45,16 +48,17 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   readonly #context: Around;
   readonly #waiters = new Set<Waiter>();
   #ringing = false;
-  // Receives `#head … #tail`, by their count modulo the number of slots, a power of two that grows to `capacity`.
-  #slots: number;
+  // Receives `#head … #tail`, by their count modulo the number of slots, a power of two that grows to `capacity`. At
+  // first there are none: of many ranks, most queue pairs never receive.
+  #slots = 0;
   #head = 0;
   #tail = 0;
   #building = 0;
-  #wrIds: Float64Array;
-  #counts: Uint16Array;
-  #addresses: Float64Array;
-  #lengths: Uint32Array;
-  #lkeys: Uint32Array;
+  #wrIds = NO_DOUBLES;
+  #counts = NO_COUNTS;
+  #addresses = NO_DOUBLES;
+  #lengths = NO_WORDS;
+  #lkeys = NO_WORDS;
   /** The receive that `take` has taken. */
   wrId = 0;
   numSge = 0;
@@ -64,12 +68,6 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
     this.#context = context;
     this.capacity = 2 ** Math.ceil(Math.log2(maxWr));
     this.maxSge = maxSge;
-    this.#slots = Math.min(FIRST_SLOTS, this.capacity);
-    this.#wrIds = new Float64Array(this.#slots);
-    this.#counts = new Uint16Array(this.#slots);
-    this.#addresses = new Float64Array(this.#slots * maxSge);
-    this.#lengths = new Uint32Array(this.#slots * maxSge);
-    this.#lkeys = new Uint32Array(this.#slots * maxSge);
   }
 
   get posted(): number {
@@ -165,7 +163,7 @@ export class ReceiveQueue implements FabricEvent, ReceiveSource {
   }
 
   #grow(): void {
-    const slots = 2 * this.#slots;
+    const slots = this.#slots === 0 ? Math.min(FIRST_SLOTS, this.capacity) : 2 * this.#slots;
     const head = this.#head;
     const n = this.posted;
     const width = this.maxSge;

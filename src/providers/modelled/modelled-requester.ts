@@ -7,6 +7,7 @@ import { Access } from '../../verbs/memory.ts';
 import { QpState, type RequestEffect, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WrField } from '../../verbs/work-request-ring.ts';
 import { regrown } from '../core/growing-columns.ts';
+import type { AwaitedWord } from '../core/local-side.ts';
 import { FOR_EVER, type Move } from '../core/transitions.ts';
 import type { Connection } from './connection.ts';
 import type { FabricEvent } from './event-queue.ts';
@@ -52,6 +53,9 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
   effect: RequestEffect | undefined;
   /** Times that something was to be sent again. */
   #resends = 0;
+  /** What the oldest request that was not sent waits for while this watches, and the value that it waits for. */
+  #awaited: AwaitedWord | undefined;
+  #count = 0;
 
   constructor(context: ModelledParent, qp: Sending, signalAll: boolean) {
     super(context, qp, signalAll);
@@ -169,7 +173,10 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
         this.#learn(request, WcStatus.LOC_PROT_ERR);
         return;
       }
-      if (((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) {
+      const count = this.ring.u32[w + WrField.IMM_DATA];
+      if (((awaited.region.memory.mapping.i32[awaited.at] - count) | 0) < 0) {
+        this.#awaited = awaited;
+        this.#count = count;
         this.context.watch(this);
         return;
       }
@@ -205,9 +212,9 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
 
   /** Something has come to this side's memory, while the oldest request that was not sent waits for a word there. */
   look(): void {
-    const w = this.ring.wordsOf(this.next);
-    const awaited = this.source.awaited(w);
-    if (awaited !== undefined && ((awaited.words[awaited.at] - this.ring.u32[w + WrField.IMM_DATA]) | 0) < 0) return;
+    const { region, at } = this.#awaited!;
+    // A buffer that was detached has no such word. Then, and where the region is gone, the wait fails.
+    if (region.live && ((region.memory.mapping.i32[at] - this.#count) | 0) < 0) return;
     this.context.unwatch(this);
     this.#sendNext();
   }

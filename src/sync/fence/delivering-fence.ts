@@ -1,8 +1,8 @@
 /**
  * For debugging (`ONESIDED_DEBUG=poison`): a fence by requests that waits for this rank's own operations before it
- * tells any other rank of them, and then has their results delivered and their origins compared. Afterwards it would
- * be too late where they are in the own part of the window: a rank that has passed the fence may put there while this
- * one has not seen yet that it is complete.
+ * tells any other rank of them, and then has their results delivered and their origins compared. Behind the fence it
+ * would be too late where an origin lies in this rank's own part of the window: a rank that has passed the fence may
+ * put there before this rank has seen that the fence is complete.
  */
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { Operation } from '../../wait/operation.ts';
