@@ -25,7 +25,7 @@ import { RmaError } from '../errors.ts';
 import type { Native } from '../native.ts';
 import { userCacheFolder } from '../place.ts';
 
-/** Says of a process that it has the job's control memory open, under this descriptor: that is, that it is a member. */
+/** A member: a process that has the job's control memory open, under this descriptor. */
 export interface Member {
   readonly pid: number;
   readonly fd: number;
@@ -43,7 +43,7 @@ export interface Notice {
 }
 
 /**
- * Milliseconds between two attempts to get the lock. What is done under it takes less than one, but for jobs of
+ * Milliseconds between two attempts to get the lock. What is done under it takes less than one, except in jobs of
  * thousands of ranks.
  */
 const RETRY_MS = 1;
@@ -119,8 +119,8 @@ const QUIET = { throwIfNoEntry: false } as const;
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /**
- * Whether a process has the job's control memory open. A dead process has it open no longer, whether or not its parent
- * has collected it: a zombie has no descriptors. Nor does another process that got its number have it open.
+ * Whether a process has the job's control memory open. A dead process has not, whether or not its parent has collected
+ * it: a zombie has no descriptors. Another process that got the same number has not, either.
  */
 export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   try {
@@ -129,7 +129,7 @@ export function isIn({ device, inode }: Notice, { pid, fd }: Member): boolean {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ESRCH') return false;
-    // Members are processes of this user: since then, another user's process has got the number.
+    // Members are processes of this user. Another user's process has this number by now, so the member is dead.
     if ((code === 'EACCES' || code === 'EPERM') && statSync(`/proc/${pid}`, QUIET)?.uid !== process.getuid!())
       return false;
     throw new RmaError('ERR_COMM', `init: this process cannot look at the file descriptors of process ${pid}`, {
@@ -152,9 +152,9 @@ function checked(notice: Notice | null): Notice {
 }
 
 /**
- * The directory, made if it is not there. Any user can write to a folder for temporary files, and so could be the first
- * to make another user's directory; that other user would then have no named jobs. So such a folder is the last resort,
- * behind two that are the user's own.
+ * The directory, made if it is not there. In a folder for temporary files, any user could make another user's directory
+ * first, and that other user would then have no named jobs. So such a folder is the last resort, behind two that are
+ * the user's own.
  */
 function privateDirectory(): string {
   const uid = process.getuid!();
@@ -166,7 +166,7 @@ function privateDirectory(): string {
   const cache = userCacheFolder();
   if (cache !== undefined) {
     try {
-      // A home can be that of several hosts, which know nothing of each other's processes.
+      // Several hosts can share a home, and know nothing of each other's processes.
       return made(join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
     } catch {
       // A home that cannot be written to, or another user's.

@@ -3,7 +3,7 @@
  *
  * Puts are packed into chunks of data alone, which are registered, and what belongs where goes into a list of its own:
  *
- *     data    DATA, key, address (two words)   the entries behind it lie there, one after the other
+ *     data    DATA, key, address (two words)   where the data of the entries behind it lie, one after the other
  *     entry   slot, byte of the variable, bytes
  *
  * When the superstep ends, the lists are sent, as chunks. The receiver posts an RDMA read for as many entries as its
@@ -17,10 +17,10 @@
  *
  * Order. Two puts of one process to one place must be written in the order of their calls, but a device may write the
  * entries of a request, and those of two reads, in any order. So puts of a process to a variable go this way as long as
- * none reaches between the first and the last byte of those before it. The first one that does goes packed, and so does
- * everything after it in the superstep, to the same process. The receiver places packed puts when it has read the list
- * (both come by one link, the list first). Variables of the receiver may share memory, which their number does not
- * tell. Then the receiver reads entry by entry, each with a fence behind those before.
+ * each lies wholly before, or wholly behind, all that were put before it. The first one that does not goes packed, and
+ * so does everything after it in the superstep, to the same process. The receiver places packed puts when all that the
+ * list names is in place (both come by one link, the list first). Two variables of the receiver may share memory; their
+ * numbers do not say so. Then the receiver reads entry by entry, each with a fence behind those before.
  *
  * Memory: data and lists of what a process puts in its largest superstep, in chunks of 16 KiB that it keeps until the
  * end; buffers for lists are those of chunks (links.ts).
@@ -90,7 +90,7 @@ class Lane {
     this.list.reset();
   }
 
-  /** Whether a put lies beside all before it; if so, it is one of them. */
+  /** Whether a put lies before or behind all earlier ones; if so, it counts as one of them from now on. */
   isBeside(slot: number, at: number, bytes: number): boolean {
     const end = at + bytes;
     if (this.#steps[slot] !== this.step) {
@@ -106,7 +106,7 @@ class Lane {
   }
 }
 
-/** A list that has come, as far as its reads were not posted. */
+/** A list that has come, from the first entry on whose read was not posted yet. */
 interface List {
   readonly buffer: Buffer;
   at: number;
@@ -135,11 +135,11 @@ export class ZeroCopy implements Route {
   sent = 0;
   /** Processes that this one still reads from. */
   reading = 0;
-  /** Bytes that are being read; whose turn is next, by how far it is before this process. */
+  /** Bytes that are being read; and the process whose turn is next, by how many places it is before this one. */
   #underWay = 0;
   #turn = 1;
   #step = 0;
-  /** In the superstep under way: whether puts go this way; all of them, whatever their way, to others. */
+  /** In the superstep under way: whether puts go this way; and all puts to other processes, packed ones too. */
   #isChosen: boolean;
   #puts = 0;
   #bytes = 0;
@@ -292,7 +292,7 @@ export class ZeroCopy implements Route {
     if (this.reading === 0) return false;
     const { rank, size } = this.#comm;
     let found = false;
-    // Until no process has anything for another turn. Every process begins with the one before it.
+    // Ends when a whole round has found nothing to read. Every process begins with the one before it.
     for (let idle = 1; idle < size && this.#underWay < MOST_BYTES; idle++) {
       const pid = (rank - this.#turn + size) % size;
       const reading = this.#readings[pid];

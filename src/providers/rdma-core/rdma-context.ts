@@ -1,9 +1,9 @@
 /**
  * A real RDMA device, through libibverbs.
  *
- * It implements the same interface as the emulator, nearly one call for one; what devices differ in, or find out late,
- * is made the same here. Everything is used by one thread. Peers are known by their place in a list (`member`): what a
- * queue pair needs to be connected to one.
+ * It implements the same interface as the emulator, nearly one call for one. Where devices differ, or find a fault
+ * late, this context makes them look alike. One thread uses everything. A peer is known by its place (`member`) in a
+ * list of what a queue pair needs to be connected to it.
  */
 
 import { closeSync } from 'node:fs';
@@ -38,9 +38,8 @@ const CAPABILITIES: Capabilities = Object.freeze({
   loadStore: false,
   atomicsAgree: false,
   immediateCompletion: false,
-  // The acknowledgement comes from the target's device; whatever else that device has told its processor meanwhile went
-  // there behind the data, since its bus keeps writes in order where memory is not registered with relaxed ordering,
-  // which it is not here.
+  // The acknowledgement comes from the target's device. Whatever that device tells its processor afterwards goes there
+  // behind the data: its bus keeps writes in order unless memory is registered with relaxed ordering, and none is here.
   completionImpliesPlacement: true,
   remoteUserMemory: true,
   randomKeys: false,
@@ -53,14 +52,14 @@ const CAPABILITIES: Capabilities = Object.freeze({
 });
 
 /**
- * What one object may ask for at most, however much the device would take: rings are allocated in full. A send queue of
- * this size with this many entries takes 16 MiB here, and as much again in the device's driver.
+ * The most that one object may ask for, even if the device would take more: rings are allocated in full. A send queue
+ * of this size with this many entries takes 16 MiB here, and as much again in the device's driver.
  */
 const MOST_WR = 16_384;
 const MOST_SGE = 60;
 const MOST_CQE = 2 ** 22;
 
-/** Bytes that a request can carry inline where the device says no limit: what common ones take. */
+/** Bytes that a request can carry inline where the device names no limit: common devices take so many. */
 const INLINE = 64;
 
 /** `ibv_event_type`. */
@@ -78,7 +77,7 @@ const EVENTS: Readonly<Record<number, AsyncEvent['type']>> = {
 /**
  * Opens a device.
  * @param peers the addresses of all, by member; may be filled later, before queue pairs are connected
- * @param heap where memory is taken from that neighbours can map
+ * @param heap gives memory that neighbours can map
  * Errors: `ERR_PROVIDER_UNAVAILABLE`.
  */
 export function openRdma(
@@ -365,7 +364,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     this.parking.note();
   }
 
-  /** A number that was never given out before, by which completions name a queue. */
+  /** The next number by which completions name a queue; the first comes again after 2^31 queues. */
   #newOwner(): number {
     this.#owners = (this.#owners + 1) & 0x7fffffff;
     return this.#owners;

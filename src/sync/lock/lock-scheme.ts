@@ -9,8 +9,8 @@ export const LockBit = Object.freeze({ SHARED: 1, EXCLUSIVE: 2 });
 declare const lockType: unique symbol;
 
 /**
- * The type of a lock. At run time it is a number; for the compiler it is not, so that a program cannot pass it for a
- * rank, or a rank for it.
+ * The type of a lock. At run time it is a number. The compiler does not take it for one, so a program cannot pass it
+ * where a rank is wanted, or a rank where it is wanted.
  */
 export interface Lock {
   readonly [lockType]: true;
@@ -25,8 +25,8 @@ export const Lock = LockBit as unknown as {
 };
 
 /**
- * An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. Abandoned,
- * it does not keep it.
+ * An acquisition that does not wait in line. When it is complete, `acquired` says whether it has the lock. One that is
+ * abandoned does not keep it.
  */
 export interface Attempt extends Operation {
   readonly acquired: boolean | undefined;
@@ -37,12 +37,12 @@ export interface TargetLock extends Deferrable {
   /** Tries to acquire without waiting. */
   tryAcquire(exclusive: boolean): boolean;
   /**
-   * The same where the answer takes a while: there `tryAcquire` may fail though the lock is free. In windows that
-   * cannot be dynamic, only shared locks are asked for like this.
+   * As `tryAcquire`, for schemes whose answer takes a while: their `tryAcquire` may fail although the lock is free. In
+   * windows that are not dynamic, only shared locks are asked for like this.
    */
   attempt?(exclusive: boolean): Attempt;
   /**
-   * Neither asks for the lock nor waits for it; the operations under it do that. The caller sees to the order of locks
+   * Leaves it to the operations under the lock to ask for it and to wait. The caller sees to the order of locks
    * (`RankLocks`).
    * @returns false if it has done nothing, and the caller waits
    */
@@ -52,8 +52,8 @@ export interface TargetLock extends Deferrable {
   /** Everything this origin has written before is visible to the next holder. */
   release(exclusive: boolean): void;
   /**
-   * The lock was given back behind the last operations, before they were answered and before `release`: nothing is done
-   * under it any more.
+   * The lock went back with the last operations, before they were answered, and before `release` was called: nothing
+   * happens under it any more.
    */
   readonly isGivenBack?: boolean;
 }
@@ -80,7 +80,7 @@ export interface LockStatistics {
   readonly migrations: number;
 }
 
-/** The same while it counts. */
+/** Those numbers, as the scheme counts them. */
 export type LockCounts = { -readonly [K in keyof LockStatistics]: number };
 
 export function noLocks(): LockCounts {

@@ -3,12 +3,12 @@
  * reach them once the records have been exchanged.
  *
  * Where memory can be loaded and stored, one block of 32-bit words holds, in this order, the barrier's flags, what the
- * ranks of a node share for the lock scheme, the counters of start/complete/post/wait, the notifications, the stripes
+ * ranks of a host share for the lock scheme, the counters of start/complete/post/wait, the notifications, the stripes
  * of accumulates, and the directory of a dynamic window. What many ranks touch begins on a cache line of its own.
  *
- * Words that only a device's requests touch are 64 bits each, in memory of their own: those of the lock scheme and of
- * the fence scheme, as many as these say, then the stripes, then the directory. Processors and devices never touch the
- * same words: their atomics may not agree.
+ * Words that only a device's requests touch are 64 bits each, in memory of their own: first as many as the lock scheme
+ * says it needs, then as many as the fence scheme says, then the stripes, then the directory. Processors and devices
+ * never touch the same words: their atomics may not agree.
  */
 
 import type { Communicator } from '../../collective/communicator.ts';
@@ -34,7 +34,7 @@ function lineUp(words: number): number {
   return Math.ceil(words / LINE_WORDS) * LINE_WORDS;
 }
 
-/** Where what begins in a rank's block. */
+/** Where each kind of words begins in a rank's block. */
 class BlockLayout {
   readonly node: number;
   readonly nodeEnd: number;
@@ -55,7 +55,7 @@ class BlockLayout {
   }
 }
 
-/** Where what begins among a rank's words for devices. The lock's are the first. */
+/** Where each kind of words begins among a rank's words for devices. The lock's come first. */
 class DeviceLayout {
   readonly fence: number;
   readonly stripes: number;
@@ -106,7 +106,7 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
   return { layout, deviceLayout, block, atomics, free };
 }
 
-/** A block of such words, in the form of one that is shared. */
+/** Words for devices, as a block that only this rank has. */
 function allocateDeviceWords(job: Job, words: number): Block {
   const { memory, region } = allocateRegistered(job.context, job.pd, 8 * words);
   return {
@@ -155,7 +155,7 @@ export class SharedWords {
     return this.#of(rank).subarray(this.#layout.signal, this.#layout.signal + 1);
   }
 
-  /** @param base byte of the rank's memory that the first stripe begins with (`Stripes`) */
+  /** @param base the byte of the rank's memory at which the first stripe begins (`Stripes`) */
   stripes(rank: number, base: number): Stripes {
     const { stripes, directory } = this.#layout;
     return new Stripes(this.#of(rank).subarray(stripes, directory), base, this.#comm.members);

@@ -39,7 +39,7 @@ class Float64 implements ElementKind<Float64Array> {
   apart(result: Float64Array, a: Float64Array, b: Float64Array): boolean {
     const before = result[0];
     const value = a[0];
-    // Not so of NaNs, whose bits can be the same.
+    // False for NaNs, which compare unequal although their bits can be the same.
     const differ = (before < value || before > value) && a === b;
     return (differ && result[1] === undefined) || areApart(result, a, b);
   }
@@ -65,7 +65,7 @@ class Float64 implements ElementKind<Float64Array> {
     return true;
   }
 
-  /** Of integers only. */
+  /** Only integers can be swapped. */
   swap(): boolean {
     return false;
   }
@@ -86,8 +86,8 @@ function getF64({ part: { f64 }, kernels }: Target, at: number, origin: Float64A
 }
 
 /**
- * As a number, a signalling NaN of single precision becomes a quiet one, so NaNs are moved as bits: many by
- * `TypedArray.set`, one in the slow path.
+ * A signalling NaN of single precision becomes a quiet one when it is read as a number, so NaNs are moved as bits: many
+ * by `TypedArray.set`, one in the slow path.
  */
 class Float32 implements ElementKind<Float32Array> {
   put(t: Target, at: number, origin: Float32Array): boolean {
@@ -120,7 +120,7 @@ class Float32 implements ElementKind<Float32Array> {
   apart(result: Float32Array, a: Float32Array, b: Float32Array): boolean {
     const before = result[0];
     const value = a[0];
-    // Not so of NaNs, whose bits can be the same.
+    // False for NaNs, which compare unequal although their bits can be the same.
     const differ = (before < value || before > value) && a === b;
     return (differ && result[1] === undefined) || areApart(result, a, b);
   }
@@ -151,7 +151,7 @@ class Float32 implements ElementKind<Float32Array> {
     return true;
   }
 
-  /** Of integers only. */
+  /** Only integers can be swapped. */
   swap(): boolean {
     return false;
   }
@@ -183,7 +183,7 @@ function accumulateMany(
   const n = lengthOf(origin);
   if (kernels === undefined || n < NATIVE_FROM || (op.traits & FLOATS) === 0 || (op.traits & CHANGES) === 0)
     return false;
-  // Arrays that were apart may have grown since, or be apart in their first elements only.
+  // The arrays may have grown since they were found apart, or only their first elements were compared.
   if (result !== undefined && (lengthOf(result) !== n || !areApart(result, origin, origin))) return false;
   const type = typeCodeOf(origin);
   const size = TYPE_SIZES[type];
