@@ -34,9 +34,6 @@ import { Grant, HOW_SHIFT, LOCK_WORDS, Message, sendWords } from './agent-messag
 import { LockOrigin } from './lock-origin.ts';
 import type { LockCounts } from './lock-scheme.ts';
 
-/** Calls that do not wait, from one look at messages to the next; a power of two. */
-const TURNS = 16;
-
 /** A request as the agent has it. */
 export interface LockRequest {
   readonly origin: number;
@@ -107,7 +104,6 @@ export class LockAgent {
   readonly #work: Generator<void, void>;
   #working = false;
   #again = false;
-  #turns = 0;
   #closed = false;
   /** Shared requests may still join the holders; how many have. */
   #admitting = false;
@@ -153,13 +149,9 @@ export class LockAgent {
     return this.#gate.due ?? Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * For calls that may never wait: does `advance` now and then, so that a rank which only makes such calls serves
-   * others, too.
-   */
-  turn(): void {
-    this.#turns = (this.#turns + 1) & (TURNS - 1);
-    if (this.#turns === 0 && !this.#closed) this.advance();
+  /** For calls that may never wait, now and then: `advance`, until it is closed. */
+  serve(): void {
+    if (!this.#closed) this.advance();
   }
 
   /** Goes on with what waits. Something of this rank's own may have made it possible. */

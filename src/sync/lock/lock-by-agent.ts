@@ -50,7 +50,7 @@ export function locksByAgent(
   const stop = comm.members.serve(() => agent.advance(), true);
   return {
     counts,
-    serve: () => agent.turn(),
+    serve: () => agent.serve(),
     ...(queue && { passive: { queue, origin: agent.origin, takes } }),
     make: (rank) => makeLock(agent, rank, words),
     release() {

@@ -27,19 +27,16 @@ import { answerTo, failureIn } from './served-messages.ts';
 
 const Message = Object.freeze({ REQUEST: 1, DONE: 2, FAILURE: 3 });
 
-/** Calls that do not wait, from one look at messages to the next; a power of two. */
-const TURNS = 16;
-
 export class TargetUpdates {
   readonly #channel: OwnChannel;
   readonly #queue: OperationQueue;
   readonly #server: OperationServer;
   readonly #requests: RequestTransfer;
-  readonly #poll: () => void;
+  /** Brings messages in: serves others, too. */
+  readonly poll: () => void;
   readonly #stop: () => void;
   /** By rank: the answer that has come and was not taken. */
   readonly #answers: (Uint8Array | undefined)[] = [];
-  #turns = 0;
 
   /**
    * @param channel nothing else goes through it
@@ -57,7 +54,7 @@ export class TargetUpdates {
     this.#queue = queue;
     this.#server = server;
     this.#requests = requests;
-    this.#poll = poll;
+    this.poll = poll;
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }
 
@@ -105,7 +102,7 @@ export class TargetUpdates {
         return;
       }
       yield;
-      if (this.#answers[rank] === undefined) this.#poll();
+      if (this.#answers[rank] === undefined) this.poll();
     }
   }
 
@@ -117,12 +114,6 @@ export class TargetUpdates {
     const { DONE, FAILURE } = Message;
     const told = this.#queue.carriedOut(source);
     this.#channel.give(source, answerTo(this.#server, this.#channel, source, message, DONE, FAILURE, told));
-  }
-
-  /** Serves others in calls that never wait, now and then. */
-  turn(): void {
-    this.#turns = (this.#turns + 1) & (TURNS - 1);
-    if (this.#turns === 0) this.#poll();
   }
 
   close(): void {

@@ -33,6 +33,7 @@ import { queueTrace } from '../path/traced-requests.ts';
 import { type Agreement, agree, type Making, notMade } from './agreement.ts';
 import { layoutCosts } from './layout-costs.ts';
 import { noncontiguousTransfers } from './layout-transfers.ts';
+import { nowAndThen } from './now-and-then.ts';
 import type { Offer } from './offer.ts';
 import { DeviceWords, SharedWords } from './own-words.ts';
 import { allocateByFirst, Mapping } from './part-mapping.ts';
@@ -264,7 +265,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   return {
     ...schemes,
     ...byTarget,
-    serve: inTurn(schemes.serve, byTarget),
+    serve: nowAndThen([schemes.serve, byTarget.served?.updates.poll, byTarget.noncontiguous?.serve]),
     comm,
     name,
     flavor,
@@ -326,16 +327,6 @@ function byTargetOf(
     served: updates && servedUpdates(comm, hints, channels.updates, server, wire!, trace, undo),
     noncontiguous:
       layouts && noncontiguousTransfers(comm, hints.noncontiguous, layouts, ownPart, region, wire!, helpers, undo),
-  };
-}
-
-/** What calls that do not wait do for other ranks; absent if nothing. */
-function inTurn(schemes: (() => void) | undefined, { served, noncontiguous }: ByTarget): (() => void) | undefined {
-  if ((served ?? noncontiguous) === undefined) return schemes;
-  return () => {
-    schemes?.();
-    served?.updates.turn();
-    noncontiguous?.turn();
   };
 }
 
