@@ -19,6 +19,7 @@ import { needsMessages } from '../../transfer/layouts/layout-kinds.ts';
 import type { RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import { OperationMessages } from '../../transfer/served/operation-messages.ts';
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import { OperationServer } from '../../transfer/served/operation-server.ts';
 import { TargetUpdates } from '../../transfer/served/target-updates.ts';
@@ -344,7 +345,8 @@ function servedUpdates(
   if (channel === undefined || takes === undefined) return undefined;
   const { messenger } = comm.job;
   const queue = new OperationQueue(comm.size, loadNative(), queueTrace(comm, trace, 'update'));
-  const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
+  const operations = new OperationMessages(channel, queue, server);
+  const updates = new TargetUpdates(channel, operations, requests, () => messenger.poll());
   undo.add(() => updates.close());
   undo.add(lookInWaits(comm.members, () => messenger.poll(), true));
   return { updates, takes };
