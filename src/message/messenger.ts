@@ -21,7 +21,6 @@ import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memor
 import { type Processor, REAL_PROCESSOR } from '../verbs/processor.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
-import { beginQueuePair } from './begin-queue-pair.ts';
 import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, withNumber } from './chunk.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection, lostQueue } from './lost-connection.ts';
@@ -29,6 +28,7 @@ import { MessageCompletions } from './message-completions.ts';
 import { type MessageConnection, MessageConnections, type Rendezvous } from './message-connections.ts';
 import { noMemory, PartialMessages, type Room } from './partial-messages.ts';
 import { type Keep, type Listener, PieceMessages } from './piece-messages.ts';
+import { beginQueuePair } from './reliable-queue-pairs.ts';
 import type { Remainder } from './remainder.ts';
 import { type PieceMemory, SharedPieces } from './shared-pieces.ts';
 

@@ -27,12 +27,12 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
-import { beginQueuePair } from '../../message/begin-queue-pair.ts';
 import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
+import { beginQueuePair, connectQueuePair } from '../../message/reliable-queue-pairs.ts';
 import { allocateRegistered } from '../../message/word-blocks.ts';
 import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
 import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
-import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { CHUNK_BYTES } from '../chunks.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
@@ -194,11 +194,8 @@ export class Links {
     const { device } = this.#comm.job.context;
     const reads = Math.min(MOST_READS, device.maxQpInitRdAtom);
     const member = this.#comm.group.worldRanks[pid];
-    for (const [way, { qp }] of link.lanes.entries()) {
-      const dest = { member, qpNumber: numbers[way] };
-      qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: way === RDMA ? reads : 0 });
-      qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: way === RDMA ? reads : 0 });
-    }
+    for (const [way, { qp }] of link.lanes.entries())
+      connectQueuePair(qp, { member, qpNumber: numbers[way] }, way === RDMA ? reads : 0);
     link.stage = 1;
     this.#user.tell(pid, READY);
   }
