@@ -18,6 +18,7 @@
 import type { RmaError } from '../errors.ts';
 import { lostConnection, lostQueue } from '../message/lost-connection.ts';
 import type { Channel } from '../message/message-channel.ts';
+import { allocateRegistered, freeRegistered } from '../message/registered-memory.ts';
 import { beginQueuePair, connectQueuePair } from '../message/reliable-queue-pairs.ts';
 import type { BarrierSchedule } from '../verbs/adapter-barrier.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
@@ -250,14 +251,13 @@ function make(
   undo: (release: () => void) => void,
 ): Made {
   const waits = schedule.filter(({ sends }) => !sends).length;
-  const memory = context.allocateMemory(STRIDE * Math.max(1, waits));
-  const made: (() => void)[] = [() => memory.free()];
+  const access = Access.LOCAL_WRITE | Access.REMOTE_WRITE;
+  const region = allocateRegistered(context, pd, STRIDE * Math.max(1, waits), access);
+  const made: (() => void)[] = [() => freeRegistered(region)];
   // Once, in the opposite order.
   undo(() => {
     for (const release of made.splice(0).reverse()) release();
   });
-  const region = pd.registerMemory(memory, 0, memory.byteLength, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
-  made.push(() => region.deregister());
   const cq = context.createCq(2 * MOST_BARRIERS * (schedule.length + 2));
   made.push(() => cq.destroy());
   // More than the requests of a barrier on one connection: half of them, and as many as there are steps.

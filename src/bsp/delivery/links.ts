@@ -28,10 +28,10 @@ import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
 import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import { beginQueuePair, connectQueuePair } from '../../message/reliable-queue-pairs.ts';
-import { allocateRegistered } from '../../message/word-blocks.ts';
 import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
-import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
+import { Access, type MemoryRegion } from '../../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { CHUNK_BYTES } from '../chunks.ts';
@@ -104,7 +104,7 @@ export class Links {
   #cq: CompletionQueue | undefined;
   #srq: SharedReceiveQueue | undefined;
   readonly #buffers: Buffer[] = [];
-  readonly #regions: { readonly memory: Memory; readonly region: MemoryRegion; readonly first: number }[] = [];
+  readonly #regions: { readonly region: MemoryRegion; readonly first: number }[] = [];
   readonly #byNumber = new Map<number, Lane>();
   /** What a poll has found: process, buffer and bytes of each chunk; what was waited for. */
   readonly #arrivals: number[] = [];
@@ -240,10 +240,7 @@ export class Links {
     this.#byNumber.clear();
     this.#srq?.destroy();
     this.#cq?.destroy();
-    for (const { region, memory } of this.#regions) {
-      region.deregister();
-      memory.free();
-    }
+    for (const { region } of this.#regions) freeRegistered(region);
     this.#regions.length = this.#buffers.length = this.bytes = 0;
   }
 
@@ -311,8 +308,9 @@ export class Links {
     const { context, pd } = this.#comm.job;
     const bytes = count * CHUNK_BYTES;
     const first = this.#buffers.length;
-    const { memory, region } = allocateRegistered(context, pd, bytes);
-    this.#regions.push({ memory, region, first });
+    const region = allocateRegistered(context, pd, bytes);
+    const { memory } = region;
+    this.#regions.push({ region, first });
     this.bytes += bytes;
     for (let slot = first; slot < first + count; slot++) {
       const at = (slot - first) * CHUNK_BYTES;
