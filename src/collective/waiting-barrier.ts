@@ -18,11 +18,13 @@
 import type { RmaError } from '../errors.ts';
 import { lostConnection, lostQueue } from '../message/lost-connection.ts';
 import type { Channel } from '../message/message-channel.ts';
+import { allocateRegistered, freeRegistered } from '../message/registered-memory.ts';
+import { beginQueuePair, connectQueuePair } from '../message/reliable-queue-pairs.ts';
 import type { BarrierSchedule } from '../verbs/adapter-barrier.ts';
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
-import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
+import { type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import { barrierSchedule, peersOf } from './barrier-algorithms.ts';
 import { meetPeers } from './barrier-peers.ts';
 import type { BarrierState } from './word-barrier.ts';
@@ -102,14 +104,14 @@ export class WaitingBarrier implements BarrierState {
       make() {
         mayBegin();
         const made = make(context, pd, schedule, undo);
-        connect(made.own, members[rank], made.own.number);
+        connectQueuePair(made.own, { member: members[rank], qpNumber: made.own.number }, 1);
         return made;
       },
       tell: told,
       hear: ({ connections }, peer, message) => {
         const numbers = new Float64Array(message.buffer);
         theirs.set(peer, numbers);
-        connect(connections.get(peer)!.qp, members[peer], numbers[0]);
+        connectQueuePair(connections.get(peer)!.qp, { member: members[peer], qpNumber: numbers[0] }, 1);
       },
     });
     if (made === undefined) return undefined;
@@ -249,38 +251,25 @@ function make(
   undo: (release: () => void) => void,
 ): Made {
   const waits = schedule.filter(({ sends }) => !sends).length;
-  const memory = context.allocateMemory(STRIDE * Math.max(1, waits));
-  const made: (() => void)[] = [() => memory.free()];
+  const access = Access.LOCAL_WRITE | Access.REMOTE_WRITE;
+  const region = allocateRegistered(context, pd, STRIDE * Math.max(1, waits), access);
+  const made: (() => void)[] = [() => freeRegistered(region)];
   // Once, in the opposite order.
   undo(() => {
     for (const release of made.splice(0).reverse()) release();
   });
-  const region = pd.registerMemory(memory, 0, memory.byteLength, Access.LOCAL_WRITE | Access.REMOTE_WRITE);
-  made.push(() => region.deregister());
   const cq = context.createCq(2 * MOST_BARRIERS * (schedule.length + 2));
   made.push(() => cq.destroy());
   // More than the requests of a barrier on one connection: half of them, and as many as there are steps.
   const depth = Math.min(context.device.maxQpWr, MOST_BARRIERS * (schedule.length + 2));
   const open = (): QueuePair => {
-    const qp = pd.createQueuePair({
-      sendCq: cq,
-      recvCq: cq,
-      maxSendWr: depth,
-      maxSendSge: 1,
-      maxRecvWr: 1,
-      maxInlineData: WORD_BYTES,
-    });
+    const init = { sendCq: cq, recvCq: cq, maxSendWr: depth, maxSendSge: 1, maxRecvWr: 1, maxInlineData: WORD_BYTES };
+    const qp = beginQueuePair(pd, init, Access.REMOTE_WRITE);
     made.push(() => qp.destroy());
-    qp.modify({ state: QpState.INIT, access: Access.REMOTE_WRITE });
     return qp;
   };
   const connections = new Map(peersOf(schedule).map((peer) => [peer, { qp: open(), silent: 0 }]));
   const own = open();
   cq.reqNotify();
   return { context, cq, region, connections, depth, own };
-}
-
-function connect(qp: QueuePair, member: number, qpNumber: number): void {
-  qp.modify({ state: QpState.RTR, dest: { member, qpNumber }, minRnrTimerMs: 0.01, maxDestRdAtomic: 1 });
-  qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: 1 });
 }

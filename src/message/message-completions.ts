@@ -4,6 +4,7 @@
  * of messages in the midst of a call that sends. No wake-up is lost by that: each wait polls before it sleeps.
  */
 import { type CompletionQueue, WcStatus } from '../verbs/completion-queue.ts';
+import { WatchedQueue } from './watched-queue.ts';
 
 /** How many completions are asked for at a time. */
 const BATCH = 16;
@@ -12,11 +13,8 @@ const BATCH = 16;
 export type Complete = (id: number, status: number, opcode: number, byteLen: number, qpNum: number) => void;
 
 export class MessageCompletions {
-  readonly #cq: CompletionQueue;
+  readonly #queue: WatchedQueue;
   readonly #complete: Complete;
-  readonly #lose: (error: unknown) => void;
-  /** The queue is lost: nothing comes from it any more. */
-  #isLost = false;
   /** Found by `reap`, oldest first. All of them are older than what is in the queue. */
   #kept: Parameters<Complete>[] = [];
   #isPolling = false;
@@ -25,31 +23,13 @@ export class MessageCompletions {
 
   /** @param lose is told, once, when the queue is lost */
   constructor(cq: CompletionQueue, complete: Complete, lose: (error: unknown) => void) {
-    this.#cq = cq;
+    this.#queue = new WatchedQueue(cq, BATCH, lose);
     this.#complete = complete;
-    this.#lose = lose;
-  }
-
-  #fetch(): number {
-    if (this.#isLost) return 0;
-    try {
-      return this.#cq.poll(BATCH);
-    } catch (error) {
-      this.#isLost = true;
-      this.#lose(error);
-      return 0;
-    }
   }
 
   /** Has the next completion ring this rank's bell. */
   wantNews(): void {
-    if (this.#isLost) return;
-    try {
-      this.#cq.reqNotify();
-    } catch (error) {
-      this.#isLost = true;
-      this.#lose(error);
-    }
+    this.#queue.wantNews();
   }
 
   /** Completes all. @returns the first error that a completion has thrown; the others were completed all the same */
@@ -58,8 +38,9 @@ export class MessageCompletions {
     this.#isPolling = true;
     this.#failure = undefined;
     if (this.#kept.length > 0) this.#takeKept();
-    const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
-    for (let n = this.#fetch(); n > 0; n = this.#fetch()) {
+    const queue = this.#queue;
+    const { wrId, status, opcode, byteLen, qpNum } = queue.cq.wc;
+    for (let n = queue.fetch(); n > 0; n = queue.fetch()) {
       for (let i = 0; i < n; i++) this.#take(wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]);
     }
     this.#isPolling = outer;
@@ -88,8 +69,9 @@ export class MessageCompletions {
    */
   reap(below: number, sent: (id: number) => void): void {
     if (this.#isPolling) return;
-    const { wrId, status, opcode, byteLen, qpNum } = this.#cq.wc;
-    for (let n = this.#fetch(); n > 0; n = this.#fetch()) {
+    const queue = this.#queue;
+    const { wrId, status, opcode, byteLen, qpNum } = queue.cq.wc;
+    for (let n = queue.fetch(); n > 0; n = queue.fetch()) {
       for (let i = 0; i < n; i++) {
         if (wrId[i] < below && status[i] === WcStatus.SUCCESS) sent(wrId[i]);
         else this.#kept.push([wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]]);

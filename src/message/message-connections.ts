@@ -3,7 +3,8 @@
  * publish their number, become ready to receive, say so, and send only when the other side has said so.
  */
 import { Fifo } from '../fifo.ts';
-import { QpState, type QueuePair } from '../verbs/queue-pair.ts';
+import type { QueuePair } from '../verbs/queue-pair.ts';
+import { connectQueuePair } from './reliable-queue-pairs.ts';
 import type { Remainder } from './remainder.ts';
 
 /** How two ranks learn each other's queue pair numbers before they are connected. */
@@ -94,9 +95,7 @@ export class MessageConnections {
     const theirs = this.#rendezvous.lookUp(peer);
     if (theirs === undefined) return;
     if (connection.stage === 1) {
-      const dest = { member: peer, qpNumber: theirs.qpNumber };
-      qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: 1 });
-      qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: 1 });
+      connectQueuePair(qp, { member: peer, qpNumber: theirs.qpNumber }, 1);
       connection.stage = 2;
       this.#rendezvous.publish(peer, qp.number, true);
     }

@@ -21,7 +21,6 @@ import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memor
 import { type Processor, REAL_PROCESSOR } from '../verbs/processor.ts';
 import { QpState, type QueuePair, SendFlag } from '../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../verbs/shared-receive-queue.ts';
-import { beginQueuePair } from './begin-queue-pair.ts';
 import { HANDSHAKE_BYTES, HEADER_BYTES, IN_PIECE, INSTEAD, LENGTH_BYTES, LONG, withNumber } from './chunk.ts';
 import { type Fill, Handshake, LongMessages, MOST_TRANSFERS, TRANSFER_ID } from './long-messages.ts';
 import { lostConnection, lostQueue } from './lost-connection.ts';
@@ -29,6 +28,8 @@ import { MessageCompletions } from './message-completions.ts';
 import { type MessageConnection, MessageConnections, type Rendezvous } from './message-connections.ts';
 import { noMemory, PartialMessages, type Room } from './partial-messages.ts';
 import { type Keep, type Listener, PieceMessages } from './piece-messages.ts';
+import { allocateRegistered, freeRegistered } from './registered-memory.ts';
+import { beginQueuePair } from './reliable-queue-pairs.ts';
 import type { Remainder } from './remainder.ts';
 import { type PieceMemory, SharedPieces } from './shared-pieces.ts';
 
@@ -162,7 +163,7 @@ export class Messenger {
       const access = this.#longs === undefined ? 0 : Access.REMOTE_READ | Access.REMOTE_WRITE;
       return beginQueuePair(pd, init, access);
     });
-    this.#region = pd.registerMemory(context.allocateMemory(bytes), 0, bytes, Access.LOCAL_WRITE);
+    this.#region = allocateRegistered(context, pd, bytes, Access.LOCAL_WRITE);
     this.#bytes = new Uint8Array(this.#region.memory.buffer);
     this.#words = new Uint32Array(this.#region.memory.buffer);
     for (let i = 0; i < receives; i++) this.#postReceive(i);
@@ -494,8 +495,7 @@ export class Messenger {
     this.#pieces?.close();
     this.#srq.destroy();
     this.#cq.destroy();
-    this.#region.deregister();
-    this.#region.memory.free();
+    freeRegistered(this.#region);
   }
 
   #complete(id: number, status: number, opcode: number, byteLen: number, qpNum: number): void {

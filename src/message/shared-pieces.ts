@@ -20,7 +20,7 @@ import { RmaError } from '../errors.ts';
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { Context } from '../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain, RemotePointer } from '../verbs/memory.ts';
-import { allocateRegistered } from './word-blocks.ts';
+import { allocateRegistered, freeRegistered } from './registered-memory.ts';
 
 const SLAB_PIECES = 16;
 const LINE = 128;
@@ -192,7 +192,8 @@ export class SharedPieces {
   #make(): void {
     if (!this.#canMake) return;
     try {
-      const { memory, region } = allocateRegistered(this.#context, this.#pd, this.#slabBytes);
+      const region = allocateRegistered(this.#context, this.#pd, this.#slabBytes);
+      const { memory } = region;
       const words = new Int32Array(memory.buffer, 0, SLAB_PIECES * this.#words);
       const bytes = new Uint8Array(memory.buffer);
       this.#slabs.push({ region, words, bytes });
@@ -252,10 +253,7 @@ export class SharedPieces {
   close(): void {
     for (const slabs of this.#foreign.values()) for (const { pointer } of slabs.values()) pointer.release();
     this.#foreign.clear();
-    for (const { region } of this.#slabs) {
-      region.deregister();
-      region.memory.free();
-    }
+    for (const { region } of this.#slabs) freeRegistered(region);
     this.#slabs.length = 0;
   }
 }

@@ -8,6 +8,7 @@
 import { RmaError } from '../errors.ts';
 import type { Context } from '../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../verbs/memory.ts';
+import { allocateRegistered, freeRegistered } from './registered-memory.ts';
 
 /** A chunk of packed bytes with its layout (transfer/layouts/pack.ts); whole pages. */
 const PIECE = 68 * 1024;
@@ -58,14 +59,8 @@ export class Staging {
   #make(): void {
     const access = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ;
     try {
-      const memory = this.#context.allocateMemory(PIECES * PIECE);
-      try {
-        this.#region = this.#pd.registerMemory(memory, 0, memory.byteLength, access);
-      } catch (error) {
-        memory.free();
-        throw error;
-      }
-      this.#bytes = new Uint8Array(memory.buffer);
+      this.#region = allocateRegistered(this.#context, this.#pd, PIECES * PIECE, access);
+      this.#bytes = new Uint8Array(this.#region.memory.buffer);
       for (let piece = PIECES - 1; piece >= 0; piece--) this.#free.push(piece);
     } catch (error) {
       if (!(error instanceof RmaError)) throw error;
@@ -74,8 +69,7 @@ export class Staging {
   }
 
   close(): void {
-    this.#region?.deregister();
-    this.#region?.memory.free();
+    if (this.#region !== undefined) freeRegistered(this.#region);
     this.#region = undefined;
     this.#free.length = 0;
   }

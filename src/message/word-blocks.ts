@@ -8,7 +8,8 @@
 
 import { ALL_ACCESS } from '../verbs/checks.ts';
 import type { Context } from '../verbs/device.ts';
-import type { Memory, MemoryRegion, ProtectionDomain, RemotePointer } from '../verbs/memory.ts';
+import type { MemoryRegion, ProtectionDomain, RemotePointer } from '../verbs/memory.ts';
+import { allocateRegistered, freeRegistered } from './registered-memory.ts';
 
 const SLAB_BYTES = 65536;
 const LINE = 128;
@@ -24,25 +25,9 @@ export interface Block {
 }
 
 interface Slab {
-  readonly memory: Memory;
   readonly region: MemoryRegion;
   /** Free ranges, by offset. */
   readonly free: { offset: number; bytes: number }[];
-}
-
-/** Memory that peers reach, or an error and no memory. */
-export function allocateRegistered(
-  context: Context,
-  pd: ProtectionDomain,
-  bytes: number,
-): { readonly memory: Memory; readonly region: MemoryRegion } {
-  const memory = context.allocateMemory(bytes);
-  try {
-    return { memory, region: pd.registerMemory(memory, 0, bytes, ALL_ACCESS) };
-  } catch (error) {
-    memory.free();
-    throw error;
-  }
 }
 
 export class Blocks {
@@ -64,8 +49,8 @@ export class Blocks {
       if (at >= 0) return this.#cut(slab, at, words, bytes);
     }
     const size = Math.max(SLAB_BYTES, bytes);
-    const { memory, region } = allocateRegistered(this.#context, this.#pd, size);
-    const slab: Slab = { memory, region, free: [{ offset: 0, bytes: size }] };
+    const region = allocateRegistered(this.#context, this.#pd, size);
+    const slab: Slab = { region, free: [{ offset: 0, bytes: size }] };
     this.#slabs.push(slab);
     return this.#cut(slab, 0, words, bytes);
   }
@@ -88,10 +73,7 @@ export class Blocks {
   close(): void {
     for (const pointer of this.#mapped.values()) pointer.release();
     this.#mapped.clear();
-    for (const { region, memory } of this.#slabs) {
-      region.deregister();
-      memory.free();
-    }
+    for (const { region } of this.#slabs) freeRegistered(region);
     this.#slabs = [];
   }
 
@@ -101,7 +83,7 @@ export class Blocks {
     range.offset += bytes;
     range.bytes -= bytes;
     if (range.bytes === 0) slab.free.splice(at, 1);
-    const view = new Int32Array(slab.memory.buffer, offset, words);
+    const view = new Int32Array(slab.region.memory.buffer, offset, words);
     view.fill(0);
     return {
       words: view,

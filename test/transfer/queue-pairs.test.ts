@@ -1,9 +1,8 @@
 /** Queue pairs and queues of a window that cannot be made: what was made by then is given back. */
 import { describe, expect, test, vi } from 'vitest';
 import { Origins } from '../../src/job/origins.ts';
-
-import { beginQueuePair } from '../../src/message/begin-queue-pair.ts';
 import { MessageConnections, type Rendezvous } from '../../src/message/message-connections.ts';
+import { beginQueuePair } from '../../src/message/reliable-queue-pairs.ts';
 import { openEmulatorAsDevice } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
 import { runTasks } from '../../src/start/tasks.ts';

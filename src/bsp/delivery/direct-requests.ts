@@ -22,9 +22,9 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import type { TypedArray } from '../../datatype/base-types.ts';
 import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
-import { allocateRegistered } from '../../message/word-blocks.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import { OriginRegistrations as Arrays } from '../../transfer/requests/origin-registrations.ts';
-import type { Memory, MemoryRegion } from '../../verbs/memory.ts';
+import type { MemoryRegion } from '../../verbs/memory.ts';
 import type { Part } from '../element-words.ts';
 import type { Slot } from '../slot.ts';
 import { atPid, isReached, rkeyOf } from '../variables.ts';
@@ -61,7 +61,7 @@ export class DirectRequests implements Direct {
   readonly #unplaced = new Map<number, Request>();
   readonly #most: number;
   /** Where bytes are read to that no process wants. */
-  #sink: { readonly memory: Memory; readonly region: MemoryRegion } | undefined;
+  #sink: MemoryRegion | undefined;
 
   /** @param askFor asks a process whether it has ended the superstep before: `granted` is called then */
   constructor(comm: Communicator, links: Links, askFor: (pid: number) => void) {
@@ -142,8 +142,7 @@ export class DirectRequests implements Direct {
 
   close(): void {
     this.#arrays.close();
-    this.#sink?.region.deregister();
-    this.#sink?.memory.free();
+    if (this.#sink !== undefined) freeRegistered(this.#sink);
     this.#sink = undefined;
   }
 
@@ -177,7 +176,7 @@ export class DirectRequests implements Direct {
   #confirm(request: Request): void {
     const { context, pd } = this.#comm.job;
     this.#sink ??= allocateRegistered(context, pd, 8);
-    const { lkey, address } = this.#sink.region;
+    const { lkey, address } = this.#sink;
     this.#links.post(
       request.pid,
       RDMA,

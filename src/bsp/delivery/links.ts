@@ -27,12 +27,13 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
-import { beginQueuePair } from '../../message/begin-queue-pair.ts';
 import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
-import { allocateRegistered } from '../../message/word-blocks.ts';
-import { type CompletionQueue, WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
-import { Access, type Memory, type MemoryRegion } from '../../verbs/memory.ts';
-import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
+import { beginQueuePair, connectQueuePair } from '../../message/reliable-queue-pairs.ts';
+import { WatchedQueue } from '../../message/watched-queue.ts';
+import { WcOpcode, WcStatus } from '../../verbs/completion-queue.ts';
+import { Access, type MemoryRegion } from '../../verbs/memory.ts';
+import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { CHUNK_BYTES } from '../chunks.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
@@ -101,10 +102,10 @@ export class Links {
   readonly #comm: Communicator;
   readonly #user: CarrierUser;
   readonly #links: (Link | undefined)[] = [];
-  #cq: CompletionQueue | undefined;
+  #queue: WatchedQueue | undefined;
   #srq: SharedReceiveQueue | undefined;
   readonly #buffers: Buffer[] = [];
-  readonly #regions: { readonly memory: Memory; readonly region: MemoryRegion; readonly first: number }[] = [];
+  readonly #regions: { readonly region: MemoryRegion; readonly first: number }[] = [];
   readonly #byNumber = new Map<number, Lane>();
   /** What a poll has found: process, buffer and bytes of each chunk; what was waited for. */
   readonly #arrivals: number[] = [];
@@ -194,11 +195,8 @@ export class Links {
     const { device } = this.#comm.job.context;
     const reads = Math.min(MOST_READS, device.maxQpInitRdAtom);
     const member = this.#comm.group.worldRanks[pid];
-    for (const [way, { qp }] of link.lanes.entries()) {
-      const dest = { member, qpNumber: numbers[way] };
-      qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: way === RDMA ? reads : 0 });
-      qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: way === RDMA ? reads : 0 });
-    }
+    for (const [way, { qp }] of link.lanes.entries())
+      connectQueuePair(qp, { member, qpNumber: numbers[way] }, way === RDMA ? reads : 0);
     link.stage = 1;
     this.#user.tell(pid, READY);
   }
@@ -208,14 +206,14 @@ export class Links {
    * Errors: `ERR_VERBS` (a link is lost, or could not be made), from then on.
    */
   poll(): void {
-    const cq = this.#cq;
-    if (cq === undefined) {
+    const queue = this.#queue;
+    if (queue === undefined) {
       if (this.#lost !== undefined) throw this.#lost;
       return;
     }
     for (;;) {
-      const n = this.#fetch(cq);
-      const { status, opcode, qpNum, wrId, byteLen } = cq.wc;
+      const n = queue.fetch();
+      const { status, opcode, qpNum, wrId, byteLen } = queue.cq.wc;
       for (let i = 0; i < n; i++) {
         const lane = this.#byNumber.get(qpNum[i])!;
         if (status[i] !== WcStatus.SUCCESS) this.#lose(lane, status[i]);
@@ -225,28 +223,16 @@ export class Links {
       this.#handOver();
       if (n < POLLED) break;
     }
-    if (this.#lost === undefined) cq.reqNotify();
+    if (this.#lost === undefined) queue.wantNews();
     if (this.#lost !== undefined) throw this.#lost;
-  }
-
-  #fetch(cq: CompletionQueue): number {
-    try {
-      return cq.poll(POLLED);
-    } catch (error) {
-      this.#lost ??= lostQueue(error, 'the transfers of supersteps');
-      return 0;
-    }
   }
 
   close(): void {
     for (const { qp } of this.#byNumber.values()) qp.destroy();
     this.#byNumber.clear();
     this.#srq?.destroy();
-    this.#cq?.destroy();
-    for (const { region, memory } of this.#regions) {
-      region.deregister();
-      memory.free();
-    }
+    this.#queue?.cq.destroy();
+    for (const { region } of this.#regions) freeRegistered(region);
     this.#regions.length = this.#buffers.length = this.bytes = 0;
   }
 
@@ -284,8 +270,10 @@ export class Links {
 
   #makeLink(pid: number): Link {
     const { context, pd } = this.#comm.job;
-    if (this.#cq === undefined) {
-      this.#cq = context.createCq(MOST_REQUESTS + MOST_BUFFERS);
+    if (this.#queue === undefined) {
+      this.#queue = new WatchedQueue(context.createCq(MOST_REQUESTS + MOST_BUFFERS), POLLED, (error) => {
+        this.#lost ??= lostQueue(error, 'the transfers of supersteps');
+      });
       this.#srq = pd.createSharedReceiveQueue({ maxWr: MOST_BUFFERS });
       this.#addBuffers(FIRST_BUFFERS);
     }
@@ -303,7 +291,8 @@ export class Links {
 
   #lane(pid: number, entries: number): Lane {
     const { pd } = this.#comm.job;
-    const init = { sendCq: this.#cq!, recvCq: this.#cq!, srq: this.#srq!, maxSendWr: DEPTH, maxSendSge: entries };
+    const { cq } = this.#queue!;
+    const init = { sendCq: cq, recvCq: cq, srq: this.#srq!, maxSendWr: DEPTH, maxSendSge: entries };
     const qp = beginQueuePair(pd, init, Access.REMOTE_READ | Access.REMOTE_WRITE);
     const lane = new Lane(pid, qp);
     this.#byNumber.set(qp.number, lane);
@@ -314,8 +303,9 @@ export class Links {
     const { context, pd } = this.#comm.job;
     const bytes = count * CHUNK_BYTES;
     const first = this.#buffers.length;
-    const { memory, region } = allocateRegistered(context, pd, bytes);
-    this.#regions.push({ memory, region, first });
+    const region = allocateRegistered(context, pd, bytes);
+    const { memory } = region;
+    this.#regions.push({ region, first });
     this.bytes += bytes;
     for (let slot = first; slot < first + count; slot++) {
       const at = (slot - first) * CHUNK_BYTES;

@@ -11,7 +11,7 @@ import { randomInt } from 'node:crypto';
 import type { Communicator } from '../../collective/communicator.ts';
 import { SPACES } from '../../collective/message-spaces.ts';
 import { lostQueue } from '../../message/lost-connection.ts';
-import { allocateRegistered } from '../../message/word-blocks.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import { type AddressHandle, GRH_BYTES } from '../../verbs/address-handle.ts';
 import { type CompletionQueue, WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
 import type { MemoryRegion } from '../../verbs/memory.ts';
@@ -45,7 +45,6 @@ export class MulticastMembers {
   readonly numbers: GroupNumbers;
   readonly #comm: Communicator;
   readonly #region: MemoryRegion;
-  readonly #release: () => void;
   readonly #cq: CompletionQueue;
   readonly #qp: QueuePair;
   readonly #words: Int32Array;
@@ -73,10 +72,9 @@ export class MulticastMembers {
     // Those of two supersteps can be on their way (multicast-counts.ts).
     this.#receives = 2 * parts + 2;
     this.#room = GRH_BYTES + 8 * Math.ceil(datagramBytes(comm) / 8);
-    const { memory, region } = allocateRegistered(context, pd, this.#room * (this.#sends + this.#receives));
+    const region = allocateRegistered(context, pd, this.#room * (this.#sends + this.#receives));
     this.#region = region;
-    this.#release = () => memory.free();
-    this.#words = new Int32Array(memory.buffer, 0, (this.#room / 4) * (this.#sends + this.#receives));
+    this.#words = new Int32Array(region.memory.buffer, 0, (this.#room / 4) * (this.#sends + this.#receives));
     let cq: CompletionQueue | undefined;
     try {
       cq = context.createCq(this.#sends + this.#receives);
@@ -85,8 +83,7 @@ export class MulticastMembers {
       this.#qp = pd.createQueuePair({ ...init, maxInlineData: 0 });
     } catch (error) {
       cq?.destroy();
-      region.deregister();
-      memory.free();
+      freeRegistered(region);
       throw error;
     }
     this.#cq = cq;
@@ -186,8 +183,7 @@ export class MulticastMembers {
     this.#qp.destroy();
     this.#cq.destroy();
     this.#ah?.destroy();
-    this.#region.deregister();
-    this.#release();
+    freeRegistered(this.#region);
   }
 
   #post(slot: number): void {

@@ -10,9 +10,9 @@
 
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
-import { allocateRegistered } from '../../message/word-blocks.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import { ALL_ACCESS } from '../../verbs/checks.ts';
-import type { Memory, MemoryRegion, RemotePointer } from '../../verbs/memory.ts';
+import type { MemoryRegion, RemotePointer } from '../../verbs/memory.ts';
 import { CHUNK_BYTES, CHUNK_WORDS, type Chunk, type ChunkPool } from '../chunks.ts';
 
 /** Of the first region of a superstep; each further one is twice as large. */
@@ -40,7 +40,7 @@ function numbersOf(words: Int32Array): Float64Array {
 export class OwnRegions {
   readonly #comm: Communicator;
   readonly #table: Float64Array;
-  readonly #all: { readonly memory: Memory; readonly region: MemoryRegion; readonly views: Views }[] = [];
+  readonly #all: { readonly region: MemoryRegion; readonly views: Views }[] = [];
   bytes = 0;
 
   /** @param table this process's words for it */
@@ -55,9 +55,10 @@ export class OwnRegions {
     const { context, pd } = this.#comm.job;
     if (index === MOST_REGIONS) throw noMemory(this.bytes + bytes);
     try {
-      const { memory, region } = allocateRegistered(context, pd, bytes);
+      const region = allocateRegistered(context, pd, bytes);
+      const { memory } = region;
       const views = { i32: new Int32Array(memory.buffer, 0, bytes >> 2), u8: new Uint8Array(memory.buffer, 0, bytes) };
-      this.#all.push({ memory, region, views });
+      this.#all.push({ region, views });
       this.#table.set([region.rkey, region.address, bytes], ENTRY_NUMBERS * index);
     } catch (cause) {
       throw noMemory(this.bytes + bytes, cause);
@@ -81,10 +82,7 @@ export class OwnRegions {
   }
 
   close(): void {
-    for (const { memory, region } of this.#all) {
-      region.deregister();
-      memory.free();
-    }
+    for (const { region } of this.#all) freeRegistered(region);
     this.#all.length = 0;
     this.bytes = 0;
   }

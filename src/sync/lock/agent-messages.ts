@@ -1,5 +1,6 @@
 /** Messages between the agent of a lock (lock-agent.ts) and the origins that ask for it (lock-origin.ts). */
 import type { OwnChannel } from '../../collective/communicator.ts';
+import { Served } from '../../transfer/served/operation-messages.ts';
 import type { LockCounts } from './lock-scheme.ts';
 
 export const Message = Object.freeze({
@@ -7,16 +8,10 @@ export const Message = Object.freeze({
   GRANT: 2,
   REFUSAL: 3,
   UNLOCK: 4,
-  OPERATIONS: 5,
-  DONE: 6,
-  FAILURE: 7,
+  ...Served,
   ONE_EXCLUSIVE: 8,
   ONE_SHARED: 9,
 });
-/** The first word of an answer: which it is, and how the lock was granted. */
-export const WHAT = 0xff;
-export const HOW_SHIFT = 8;
-
 /** Words of a LOCK. */
 export const LOCK_WORDS = 5;
 

@@ -26,16 +26,11 @@
  * handed the lock gives it back when its operations are answered; so these, too, are carried out while it has the lock.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
-import type { OperationQueue } from '../../transfer/served/operation-queue.ts';
-import type { OperationServer } from '../../transfer/served/operation-server.ts';
-import { answerTo } from '../../transfer/served/served-messages.ts';
+import type { OperationMessages } from '../../transfer/served/operation-messages.ts';
 import { type Processor, REAL_PROCESSOR } from '../../verbs/processor.ts';
-import { Grant, HOW_SHIFT, LOCK_WORDS, Message, sendWords } from './agent-messages.ts';
+import { Grant, LOCK_WORDS, Message, sendWords } from './agent-messages.ts';
 import { LockOrigin } from './lock-origin.ts';
 import type { LockCounts } from './lock-scheme.ts';
-
-/** Calls that do not wait, from one look at messages to the next; a power of two. */
-const TURNS = 16;
 
 /** A request as the agent has it. */
 export interface LockRequest {
@@ -94,8 +89,7 @@ export class LockAgent {
   readonly #counts: LockCounts;
   readonly #channel: OwnChannel;
   readonly #gate: Gate;
-  readonly #server: OperationServer | undefined;
-  readonly #queue: OperationQueue | undefined;
+  readonly #operations: OperationMessages | undefined;
   readonly #poll: () => void;
   readonly #stop: () => void;
   /** What this rank asks the agents of the others for. */
@@ -107,7 +101,6 @@ export class LockAgent {
   readonly #work: Generator<void, void>;
   #working = false;
   #again = false;
-  #turns = 0;
   #closed = false;
   /** Shared requests may still join the holders; how many have. */
   #admitting = false;
@@ -119,8 +112,7 @@ export class LockAgent {
    * @param poll brings messages in
    * @param handedTooLate gives back by itself what was granted so, though it is no longer wanted
    * @param window in messages
-   * @param queue what this rank has issued in passive epochs, and @param server what carries out that of others; both
-   * or none
+   * @param operations those of passive epochs, by this channel; absent if they do not go through the agents
    */
   constructor(
     channel: OwnChannel,
@@ -129,16 +121,14 @@ export class LockAgent {
     poll: () => void,
     handedTooLate: (target: number) => void,
     window: string,
-    queue?: OperationQueue,
-    server?: OperationServer,
+    operations?: OperationMessages,
   ) {
     this.#channel = channel;
     this.#gate = gate;
     this.#counts = counts;
     this.#poll = poll;
-    this.#server = server;
-    this.#queue = queue;
-    this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, window, queue);
+    this.#operations = operations;
+    this.origin = new LockOrigin(channel, counts, () => this.advance(), handedTooLate, window, operations);
     this.#work = this.#serve();
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }
@@ -153,13 +143,9 @@ export class LockAgent {
     return this.#gate.due ?? Number.POSITIVE_INFINITY;
   }
 
-  /**
-   * For calls that may never wait: does `advance` now and then, so that a rank which only makes such calls serves
-   * others, too.
-   */
-  turn(): void {
-    this.#turns = (this.#turns + 1) & (TURNS - 1);
-    if (this.#turns === 0 && !this.#closed) this.advance();
+  /** For calls that may never wait, now and then: `advance`, until it is closed. */
+  serve(): void {
+    if (!this.#closed) this.advance();
   }
 
   /** Goes on with what waits. Something of this rank's own may have made it possible. */
@@ -313,9 +299,7 @@ export class LockAgent {
   /** @param how the lock was granted; the answer to a lone operation tells it */
   #carryOut(origin: number, message: Uint8Array, how: number): void {
     this.#counts.operations++;
-    const [done, failed] = [Message.DONE | (how << HOW_SHIFT), Message.FAILURE | (how << HOW_SHIFT)];
-    const told = this.#queue?.carriedOut(origin);
-    this.#channel.give(origin, answerTo(this.#server!, this.#channel, origin, message, done, failed, told));
+    this.#operations!.serve(origin, message, how);
   }
 }
 

@@ -2,6 +2,7 @@
  * What the lock schemes with an agent have in common: how the agent is made, and the word of a rank that network
  * atomics change.
  */
+import { OperationMessages } from '../../transfer/served/operation-messages.ts';
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import { type Gate, LockAgent } from './lock-agent.ts';
 import type { LockParts, Locks, PassiveQueue } from './lock-kind.ts';
@@ -46,11 +47,12 @@ export function locksByAgent(
     wire?.poll();
   };
   const handedTooLate = (rank: number): void => words.wordOf(rank).give(me);
-  const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, description, queue, parts.server);
+  const operations = queue && new OperationMessages(channel!, queue, parts.server);
+  const agent = new LockAgent(channel!, makeGate(words), counts, poll, handedTooLate, description, operations);
   const stop = comm.members.serve(() => agent.advance(), true);
   return {
     counts,
-    serve: () => agent.turn(),
+    serve: () => agent.serve(),
     ...(queue && { passive: { queue, origin: agent.origin, takes } }),
     make: (rank) => makeLock(agent, rank, words),
     release() {

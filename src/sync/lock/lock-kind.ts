@@ -66,7 +66,7 @@ export interface PassiveQueue {
 /** The locks of a window at one rank. */
 export interface Locks {
   readonly counts: LockCounts;
-  /** Calls that may not wait call this, where an agent serves others. */
+  /** Calls that may not wait call this now and then, where an agent serves others. */
   readonly serve?: () => void;
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive?: PassiveQueue;

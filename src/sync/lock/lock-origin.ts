@@ -11,10 +11,10 @@
 import type { OwnChannel } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import { OperationFailures } from '../../transfer/requests/operation-failures.ts';
-import { MESSAGE_HEADER, type OperationQueue, type QueuedOperations } from '../../transfer/served/operation-queue.ts';
-import { failureIn } from '../../transfer/served/served-messages.ts';
+import { addedTo, type OperationMessages, takeAnswer } from '../../transfer/served/operation-messages.ts';
+import type { OperationQueue, QueuedOperations } from '../../transfer/served/operation-queue.ts';
 import type { Operation } from '../../wait/operation.ts';
-import { Grant, HOW_SHIFT, Message, sendWords, WHAT } from './agent-messages.ts';
+import { Grant, Message, sendWords } from './agent-messages.ts';
 import type { Attempt, LockCounts } from './lock-scheme.ts';
 
 const AGENT = 'which serves requests only while that rank is in the library';
@@ -65,6 +65,7 @@ export class LockOrigin {
   /** Messages with operations that were not answered, by target, oldest first. */
   readonly #unanswered: Unanswered[][];
   readonly #window: string;
+  readonly #operations: OperationMessages | undefined;
   readonly #queue: OperationQueue | undefined;
   #lastId = 0;
   /** Of operations that were carried out by agents; their turns are the identities of messages. */
@@ -74,7 +75,7 @@ export class LockOrigin {
    * @param counts what it sends is counted there
    * @param advance brings messages in, and goes on with what this rank does for others
    * @param window in messages
-   * @param queue what this rank has issued in passive epochs; absent if that does not go through the agents
+   * @param operations those of passive epochs; absent if they do not go through the agents
    */
   constructor(
     channel: OwnChannel,
@@ -82,14 +83,15 @@ export class LockOrigin {
     advance: () => void,
     handedTooLate: (target: number) => void,
     window: string,
-    queue: OperationQueue | undefined,
+    operations: OperationMessages | undefined,
   ) {
     this.#channel = channel;
     this.#counts = counts;
     this.#advance = advance;
     this.#handedTooLate = handedTooLate;
     this.#window = window;
-    this.#queue = queue;
+    this.#operations = operations;
+    this.#queue = operations?.queue;
     this.#unanswered = Array.from({ length: channel.size }, () => []);
   }
 
@@ -286,9 +288,8 @@ export class LockOrigin {
     const queued = this.#queue!.take(rank);
     const id = ++this.#lastId;
     this.#unanswered[rank].push({ id, queued, lock });
-    new Int32Array(queued.message.buffer).set([what, id]);
     this.#counts.operations++;
-    this.#channel.give(rank, queued.message);
+    this.#operations!.ask(rank, queued, id, what);
   }
 
   // ---- answers ------------------------------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ export class LockOrigin {
       const ask = this.#asks.get(number);
       this.#asks.delete(number);
       if (ask?.state === 'waiting') ask.state = 'refused';
-    } else this.#answered(source, number, what, message.subarray(MESSAGE_HEADER));
+    } else this.#answered(source, number, what, message);
   }
 
   #granted(sequence: number, how: number): void {
@@ -317,16 +318,15 @@ export class LockOrigin {
     if (this.#deferred[ask.target] === ask) this.#deliver(ask.target, false);
   }
 
-  #answered(source: number, id: number, what: number, answer: Uint8Array): void {
+  #answered(source: number, id: number, what: number, message: Uint8Array): void {
     const first = this.#unanswered[source].shift();
     if (first?.id !== id) throw new RmaError('ERR_VERBS', `the agent of rank ${source} answered requests out of order`);
     if (first.lock !== undefined) {
-      first.lock.how = what >> HOW_SHIFT;
+      first.lock.how = addedTo(what);
       first.lock.travels = false;
     }
     try {
-      if ((what & WHAT) === Message.FAILURE) throw failureIn(source, answer);
-      first.queued.take(answer);
+      takeAnswer(first.queued, source, message);
     } catch (error) {
       // The wait for the operation throws it, not a call that only looks for messages.
       this.#failures.note(error, source, id);

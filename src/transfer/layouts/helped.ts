@@ -18,48 +18,37 @@
  * need the target's program either.
  */
 import type { Side } from '../../datatype/sides.ts';
-import { Fifo } from '../../fifo.ts';
 import { HELPER_GROUP, HELPER_GROUPS, HelperRequest, HelperRequestWriter } from '../../verbs/helper.ts';
 import { ByRank } from '../requests/by-rank.ts';
 import type { RequestTransfer } from '../requests/request-transfer.ts';
-import type { Entries, LocalPlace } from '../requests/second-connections.ts';
-import type { HelperConnections, HelperEnd } from './helper-connections.ts';
+import type { Entries, LocalPlace, SecondConnection } from '../requests/second-connections.ts';
+import { GroupedTransfer, GroupLane, takeTurns } from './group-lanes.ts';
+import type { HelperConnections } from './helper-connections.ts';
 import type { Mover } from './layout-moves.ts';
 import { entriesOf, Matching } from './matching.ts';
-import { Moving, steps } from './moving.ts';
 
 const NOWHERE: LocalPlace = { lkey: 0, address: 0 };
 const NO_BYTES: readonly number[] = [0];
 const noEntries: Entries = () => {};
 
-class Transfer extends Moving {
-  matching: Matching | undefined;
-  /** The pieces of both sides, in the order in which they are moved. */
-  readonly entries: Entries = entriesOf(this.from, 0);
+class Transfer extends GroupedTransfer {
+  /** The target's pieces, in the order in which they are moved. */
   readonly targets: Entries = entriesOf(this.to, 0);
-
-  override get isThere(): boolean {
-    return this.error === undefined && super.isThere;
-  }
 }
 
 /** What this rank has to do with another's helper. */
-class Lane {
-  readonly end: HelperEnd;
+class Lane extends GroupLane<Transfer> {
+  /** By which the helper is asked, and answers. */
+  readonly control: SecondConnection;
   /** Where a request is written, and as requests name it; those that are free. */
   readonly slots: { readonly writer: HelperRequestWriter; readonly place: LocalPlace }[] = [];
   readonly free: number[] = [];
-  /** Transfers of which not everything was asked for. */
-  readonly waiting = new Fifo<Transfer>();
-  /** Messages of puts whose receives are posted. @returns false if there is no room yet */
-  readonly sends = new Fifo<() => boolean>();
-  underWay = 0;
-  /** `advance` is at work on it, and has to look once more. */
-  busy = false;
-  again = false;
 
-  constructor(connections: HelperConnections, rank: number) {
-    this.end = connections.endTo(rank);
+  constructor(connections: HelperConnections, rank: number, takeTurns: () => void) {
+    super(connections.requests, takeTurns);
+    const { control, data } = connections.endTo(rank);
+    this.control = control;
+    this.connection = data;
     const { memory, region } = connections.memoryFor(rank);
     for (let slot = 0; slot < HELPER_GROUPS; slot++) {
       const at = slot * connections.requestBytes;
@@ -78,41 +67,28 @@ export class HelpedTransfers implements Mover {
   constructor(connections: HelperConnections) {
     this.#requests = connections.requests;
     this.#entries = connections.entries;
-    this.#lanes = new ByRank((rank) => new Lane(connections, rank));
+    this.#lanes = new ByRank((rank) => {
+      const lane: Lane = new Lane(connections, rank, () => this.#takeTurns(lane));
+      return lane;
+    });
   }
 
   /** The arguments are those of `RequestTransfer.put` and `get`. */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void {
-    const transfer = new Transfer(puts, origin, from, rank, at, to);
     const lane = this.#lanes.of(rank);
-    lane.waiting.push(transfer);
-    this.#advance(lane);
-    this.#requests.begin(
-      rank,
-      steps(transfer, () => this.#advance(lane)),
-    );
+    lane.begin(new Transfer(puts, origin, from, rank, at, to), () => lane.advance());
   }
 
-  /** Does what can be done. Never throws: the transfer's task does. */
-  #advance(lane: Lane): void {
-    lane.again = true;
-    if (lane.busy) return;
-    lane.busy = true;
-    try {
-      while (lane.again) {
-        lane.again = false;
-        while (lane.sends.first?.()) lane.sends.shift();
-        while (lane.waiting.length > 0 && lane.underWay < HELPER_GROUPS && this.#ask(lane, lane.waiting.first!));
-      }
-    } finally {
-      lane.busy = false;
-    }
+  #takeTurns(lane: Lane): void {
+    takeTurns(lane.sends);
+    while (lane.waiting.length > 0 && lane.underWay < HELPER_GROUPS && this.#ask(lane, lane.waiting.first!));
   }
 
   /** Asks for the next group of a transfer, the first of its lane. @returns false if that has to wait */
   #ask(lane: Lane, transfer: Transfer): boolean {
     const { second } = this.#requests;
-    const { control, data } = lane.end;
+    const { control } = lane;
+    const data = lane.connection!;
     const { puts, origin, from, to, at } = transfer;
     const mayReceive = puts ? second.mayReceive(control, 1) : second.mayReceive(data, HELPER_GROUP);
     if (lane.free.length === 0 || !mayReceive || !second.maySend(control, 1)) return false;
@@ -125,13 +101,14 @@ export class HelpedTransfers implements Mover {
     for (const length of lengths) {
       transfer.targets(length, (offset, bytes) => writer.piece(at + offset, bytes));
       writer.endMessage();
-      transfer.begun += length;
     }
-    transfer.left++;
-    lane.underWay++;
-    if (transfer.isBegun) lane.waiting.shift();
-    if (puts) second.receive(control, NOWHERE, noEntries, NO_BYTES, () => this.#ready(lane, transfer, lengths));
-    else second.receive(data, second.placeOf(origin), transfer.entries, lengths, () => this.#end(lane, transfer));
+    lane.noteAsked(transfer, lengths);
+    const ready = (): void => {
+      lane.ready(transfer, lengths);
+      lane.advance();
+    };
+    if (puts) second.receive(control, NOWHERE, noEntries, NO_BYTES, ready);
+    else second.receive(data, second.placeOf(origin), transfer.entries, lengths, () => lane.end(transfer));
     const whole: Entries = (bytes, each) => each(0, bytes);
     second.send(control, place, whole, [writer.bytes], undefined, () => lane.free.push(slot));
     return true;
@@ -156,29 +133,5 @@ export class HelpedTransfers implements Mover {
       }
       return false;
     }
-  }
-
-  /** The helper has posted receives for a group of a put. */
-  #ready(lane: Lane, transfer: Transfer, lengths: readonly number[]): void {
-    lane.sends.push(() => {
-      const { second } = this.#requests;
-      const { data } = lane.end;
-      if (!second.maySend(data, lengths.length)) return false;
-      if (!transfer.isThere) transfer.giveUp(transfer.lost());
-      // The helper's receives are filled in any case: with nothing, if the program has taken the origin away.
-      const place = transfer.isThere ? second.placeOf(transfer.origin) : undefined;
-      const confirmation = this.#requests.confirmationAt(transfer.rank, transfer.at + transfer.to.low);
-      second.send(data, place, transfer.entries, lengths, confirmation, () => this.#end(lane, transfer));
-      return true;
-    });
-    this.#advance(lane);
-  }
-
-  /** All messages of a group have arrived. */
-  #end(lane: Lane, transfer: Transfer): void {
-    lane.underWay--;
-    transfer.left--;
-    this.#requests.second.release();
-    this.#advance(lane);
   }
 }

@@ -11,8 +11,8 @@
  * Helper and program share the lanes of sgrs.ts. The simulator runs the helper in an event of its own. So the helper
  * never runs in the middle of a call, except for one that lets events pass (`AnswerWaits.finish`). There it finds the
  * same state as the looks of a rank that waits, which such a call may meet, too. Two looks at one lane do not nest
- * (`Lane.busy`). A reader of the target's part may see the bytes of a put as with RDMA writes: in any order, until the
- * origin's flush has ended and the two have synchronized.
+ * (`GroupLane.advance`). A reader of the target's part may see the bytes of a put as with RDMA writes: in any order,
+ * until the origin's flush has ended and the two have synchronized.
  */
 import type { Messenger } from '../../message/messenger.ts';
 import type { Context } from '../../verbs/device.ts';

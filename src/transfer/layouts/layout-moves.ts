@@ -6,9 +6,6 @@ import { piecesIn } from './layout-words.ts';
 import type { Way } from './way.ts';
 import type { LayoutCosts } from './way-costs.ts';
 
-/** Calls that do not wait, from one look at messages to the next; a power of two. */
-const TURNS = 16;
-
 /** Moves layouts in one way. */
 export interface Mover {
   /** The arguments are those of `RequestTransfer.put` and `get`. */
@@ -37,15 +34,14 @@ export class NoncontiguousTransfers {
   readonly needsCosts: boolean;
   /** What each way takes; undefined before it was measured. */
   costs: LayoutCosts | undefined;
+  /** Serves others; absent where their programs ask this rank's for nothing. */
+  readonly serve: (() => void) | undefined;
   readonly #kind: NoncontiguousKind;
   readonly #movers: Movers;
   readonly #families: readonly (MessageMover | undefined)[];
-  readonly #poll: () => void;
   readonly #counts: (() => LayoutStatistics) | undefined;
-  #turns = 0;
 
-  /** @param poll brings messages in */
-  constructor(name: NoncontiguousName, movers: Movers, poll: () => void, counts?: () => LayoutStatistics) {
+  constructor(name: NoncontiguousName, movers: Movers, serve?: () => void, counts?: () => LayoutStatistics) {
     this.needsTarget = needsTarget(name);
     this.#kind = noncontiguousNamed(name);
     this.needsCosts = this.#kind.measured === true;
@@ -53,7 +49,7 @@ export class NoncontiguousTransfers {
     const families: MessageMover[] = [];
     for (const mover of Object.values(movers)) if (hasMessages(mover)) families[mover.family] = mover;
     this.#families = families;
-    this.#poll = poll;
+    this.serve = serve;
     this.#counts = counts;
   }
 
@@ -82,11 +78,5 @@ export class NoncontiguousTransfers {
     // It is below 256, in the first or the last byte of its word.
     const what = aligned[0] | aligned[3];
     this.#families[what >> 4]!.take(source, aligned);
-  }
-
-  /** Serves others in calls that never wait, now and then. */
-  turn(): void {
-    this.#turns = (this.#turns + 1) & (TURNS - 1);
-    if (this.#turns === 0) this.#poll();
   }
 }

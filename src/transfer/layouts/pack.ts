@@ -25,7 +25,7 @@ import type { Fill } from '../../message/long-messages.ts';
 import type { RemotePart } from '../loads/remote-part.ts';
 import { ByRank } from '../requests/by-rank.ts';
 import type { RequestTransfer } from '../requests/request-transfer.ts';
-import { failureIn, failureText } from '../served/served-messages.ts';
+import { failureIn, failureText } from '../served/operation-messages.ts';
 import type { MessageMover } from './layout-moves.ts';
 import { decodeLayout, dense, encodeLayout, layoutWords, partOf } from './layout-words.ts';
 import { sameLayout } from './matching.ts';

@@ -30,13 +30,14 @@ import type { Side } from '../../datatype/sides.ts';
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from '../requests/by-rank.ts';
 import type { RequestTransfer } from '../requests/request-transfer.ts';
-import type { Entries, LocalPlace, SecondConnection } from '../requests/second-connections.ts';
+import type { LocalPlace, SecondConnection } from '../requests/second-connections.ts';
+import { GroupedTransfer, GroupLane, sum, type Turn, takeTurns } from './group-lanes.ts';
 import { NO_WORDS, ReceivedLayouts, SentLayouts } from './layout-cache.ts';
 import type { MessageMover } from './layout-moves.ts';
 import { partOf } from './layout-words.ts';
 import { entriesOf, Matching, sameLayout } from './matching.ts';
 import { MessageWords } from './message-words.ts';
-import { Moving, steps } from './moving.ts';
+import type { Moving } from './moving.ts';
 import type { PackedTransfers } from './pack.ts';
 
 /** Messages that are asked for at once, and how often more are before the first are through. */
@@ -49,10 +50,7 @@ const HEADER = 16;
 /** `at`, `skip`, and how many lengths. */
 const NUMBERS = 24;
 
-class Transfer extends Moving {
-  matching: Matching | undefined;
-  /** The origin's pieces, in the order in which they are sent or received. */
-  readonly entries: Entries = entriesOf(this.from, 0);
+class Transfer extends GroupedTransfer {
   /** It goes packed. */
   instead: Moving | undefined;
 
@@ -62,10 +60,6 @@ class Transfer extends Moving {
 
   override get failure(): unknown {
     return this.error ?? this.instead?.failure;
-  }
-
-  override get isThere(): boolean {
-    return this.error === undefined && super.isThere;
   }
 }
 
@@ -82,29 +76,18 @@ interface Cut {
   readonly lengths: readonly number[];
 }
 
-/** Something that the other side waits for, in its turn. @returns false if there is no room yet */
-type Turn = () => boolean;
-
-/** What this rank has to do with another. */
-class Lane {
-  connection: SecondConnection | undefined;
+/** What this rank has to do with another: its own transfers, and its end of the other's. */
+class Lane extends GroupLane<Transfer> {
   /** What of the connection is there: nothing, this rank's end, or both ends, as far as this rank knows; or it cannot
    * be made, and never will be. */
   state: 'none' | 'connected' | 'open' | 'refused' = 'none';
   /** The other side was asked to connect. */
   asked = false;
-  /** Transfers of which not everything was asked for. */
-  readonly waiting = new Fifo<Transfer>();
   /** Groups of puts that the target is not ready for yet, by number. */
   readonly groups = new Map<number, Group>();
-  underWay = 0;
-  /** `advance` is at work on it, and has to look once more. */
-  busy = false;
-  again = false;
   id = 0;
-  /** Receives that the other side wants posted, and messages that it wants sent, each in order. */
+  /** Receives that the other side wants posted, in order; what it wants sent stands among this rank's own `sends`. */
   readonly receives = new Fifo<Turn>();
-  readonly sends = new Fifo<Turn>();
   readonly sent = new SentLayouts();
   readonly received = new ReceivedLayouts();
 
@@ -119,7 +102,14 @@ export class SgrsTransfers implements MessageMover {
   readonly #requests: RequestTransfer;
   readonly #packed: PackedTransfers;
   readonly #part: LocalPlace;
-  readonly #lanes = new ByRank(() => new Lane());
+  readonly #lanes = new ByRank((rank): Lane => {
+    const lane: Lane = new Lane(
+      this.#requests,
+      () => this.#takeTurns(rank, lane),
+      () => this.#noteStuck(rank, lane),
+    );
+    return lane;
+  });
   /** Ranks whose last look has left something that waits for room. */
   readonly #stuck = new Set<number>();
   readonly #words = new MessageWords();
@@ -139,33 +129,14 @@ export class SgrsTransfers implements MessageMover {
 
   /** The arguments are those of `RequestTransfer.put` and `get`. */
   move(puts: boolean, origin: Uint8Array, from: Side, rank: number, at: number, to: Side): void {
-    const transfer = new Transfer(puts, origin, from, rank, at, to);
     const lane = this.#lanes.of(rank);
-    lane.waiting.push(transfer);
-    this.#advance(rank, lane);
-    this.#requests.begin(
-      rank,
-      steps(transfer, () => {
-        this.#channel.poll();
-        this.#advance(rank, lane);
-      }),
-    );
+    lane.begin(new Transfer(puts, origin, from, rank, at, to), () => {
+      this.#channel.poll();
+      lane.advance();
+    });
   }
 
-  /** Does what can be done. Never throws: the transfer's task does. */
-  #advance(rank: number, lane: Lane): void {
-    lane.again = true;
-    // What it does may complete something, or bring a message in.
-    if (lane.busy) return;
-    lane.busy = true;
-    try {
-      while (lane.again) {
-        lane.again = false;
-        this.#takeTurns(rank, lane);
-      }
-    } finally {
-      lane.busy = false;
-    }
+  #noteStuck(rank: number, lane: Lane): void {
     if (lane.isStuck) {
       this.#stuck.add(rank);
       this.#requests.second.whenRoom(this.#advanceStuck);
@@ -174,7 +145,7 @@ export class SgrsTransfers implements MessageMover {
 
   /** What a lane waits for may be held by another one's transfers, whose end says nothing to it. */
   readonly #advanceStuck = (): void => {
-    for (const rank of [...this.#stuck]) this.#advance(rank, this.#lanes.of(rank));
+    for (const rank of [...this.#stuck]) this.#lanes.of(rank).advance();
   };
 
   /** Whether something here leaves only when what is under way is complete. */
@@ -286,16 +257,11 @@ export class SgrsTransfers implements MessageMover {
       return true;
     }
     const lengths = this.#cut(transfer, connection.entries);
-    const bytes = sum(lengths);
     const skip = transfer.begun;
-    transfer.begun += bytes;
-    transfer.left++;
-    lane.underWay++;
-    if (transfer.isBegun) lane.waiting.shift();
-    const group = { transfer, lengths };
+    const bytes = lane.noteAsked(transfer, lengths);
     const id = lane.id++ & 0x7fffffff;
-    if (puts) lane.groups.set(id, group);
-    else second.receive(connection, second.placeOf(origin), transfer.entries, lengths, () => this.#end(lane, group));
+    if (puts) lane.groups.set(id, { transfer, lengths });
+    else second.receive(connection, second.placeOf(origin), transfer.entries, lengths, () => lane.end(transfer));
     this.#wish(rank, lane, transfer, id, lengths, skip, bytes);
     return true;
   }
@@ -339,27 +305,10 @@ export class SgrsTransfers implements MessageMover {
   }
 
   /** The target has posted receives for a group. */
-  #takeReady(rank: number, lane: Lane, id: number): void {
-    const group = lane.groups.get(id)!;
+  #takeReady(lane: Lane, id: number): void {
+    const { transfer, lengths } = lane.groups.get(id)!;
     lane.groups.delete(id);
-    const { transfer, lengths } = group;
-    lane.sends.push(() => {
-      const { second } = this.#requests;
-      if (!second.maySend(lane.connection!, lengths.length)) return false;
-      if (!transfer.isThere) transfer.giveUp(transfer.lost());
-      const place = transfer.isThere ? second.placeOf(transfer.origin) : undefined;
-      const confirmation = this.#requests.confirmationAt(rank, transfer.at + transfer.to.low);
-      second.send(lane.connection!, place, transfer.entries, lengths, confirmation, () => this.#end(lane, group));
-      return true;
-    });
-  }
-
-  /** All messages of a group have arrived. */
-  #end(lane: Lane, { transfer }: Group): void {
-    lane.underWay--;
-    transfer.left--;
-    this.#requests.second.release();
-    this.#advance(transfer.rank, lane);
+    lane.ready(transfer, lengths);
   }
 
   // ---- the target ---------------------------------------------------------------------------------------------------
@@ -386,7 +335,7 @@ export class SgrsTransfers implements MessageMover {
     const place = { lkey: this.#part.lkey, address: this.#part.address + at };
     const connection = lane.connection!;
     const { second } = this.#requests;
-    const advance = (): void => this.#advance(rank, lane);
+    const advance = (): void => lane.advance();
     if (what === What.GET) {
       lane.sends.push(() => {
         if (!second.maySend(connection, lengths.length)) return false;
@@ -419,23 +368,13 @@ export class SgrsTransfers implements MessageMover {
     } else if (what === What.CONNECTED) {
       this.#takeNumber(lane, id, number);
       if (lane.state === 'connected') lane.state = 'open';
-    } else if (what === What.READY) this.#takeReady(rank, lane, id);
+    } else if (what === What.READY) this.#takeReady(lane, id);
     else {
       lane.state = 'open';
       this.#takeWish(rank, lane, what, id, number, words, f64, (byteOffset + HEADER) / 8);
     }
     // Receives that have been filled make room.
     this.#requests.collect();
-    this.#advance(rank, lane);
+    lane.advance();
   }
-}
-
-function sum(lengths: readonly number[]): number {
-  let bytes = 0;
-  for (let i = 0; i < lengths.length; i++) bytes += lengths[i];
-  return bytes;
-}
-
-function takeTurns(turns: Fifo<Turn>): void {
-  while (turns.first?.()) turns.shift();
 }

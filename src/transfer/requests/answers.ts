@@ -2,6 +2,7 @@
  * Words where the results of a window's requests come: of atomics, and of reads that the library itself needs. Made
  * with the first of them.
  */
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import type { Context } from '../../verbs/device.ts';
 import { Access, type MemoryRegion, type ProtectionDomain } from '../../verbs/memory.ts';
 import type { QueuePair } from '../../verbs/queue-pair.ts';
@@ -21,14 +22,8 @@ export class Answers {
 
   /** Errors: `ERR_VERBS` (no memory). */
   constructor(context: Context, pd: ProtectionDomain) {
-    const memory = context.allocateMemory(8 * SLOTS);
-    this.words = new Uint32Array(memory.buffer, 0, 2 * SLOTS);
-    try {
-      this.region = pd.registerMemory(memory, 0, 8 * SLOTS, Access.LOCAL_WRITE);
-    } catch (error) {
-      memory.free();
-      throw error;
-    }
+    this.region = allocateRegistered(context, pd, 8 * SLOTS, Access.LOCAL_WRITE);
+    this.words = new Uint32Array(this.region.memory.buffer, 0, 2 * SLOTS);
   }
 
   /** Slots that are free. */
@@ -57,7 +52,6 @@ export class Answers {
   }
 
   close(): void {
-    this.region.deregister();
-    this.region.memory.free();
+    freeRegistered(this.region);
   }
 }

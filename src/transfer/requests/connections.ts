@@ -6,11 +6,11 @@
  */
 import { RmaError } from '../../errors.ts';
 import { Fifo } from '../../fifo.ts';
-import { beginQueuePair } from '../../message/begin-queue-pair.ts';
+import { beginQueuePair, connectQueuePair } from '../../message/reliable-queue-pairs.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../../verbs/memory.ts';
-import { QpState, type QueuePair } from '../../verbs/queue-pair.ts';
+import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { QpAddress } from '../../verbs/queue-pair-address.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
 import { ByRank } from './by-rank.ts';
@@ -260,8 +260,6 @@ export class Connections {
 
   #connect(qp: QueuePair, dest: QpAddress): void {
     // Reads and atomics that may be outstanding.
-    const depth = Math.min(16, this.#context.device.maxQpInitRdAtom);
-    qp.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: depth });
-    qp.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: depth });
+    connectQueuePair(qp, dest, Math.min(16, this.#context.device.maxQpInitRdAtom));
   }
 }

@@ -18,6 +18,7 @@ import type { RmaError } from '../../errors.ts';
 import { bytesIn } from '../../intrinsics.ts';
 import type { Origins } from '../../job/origins.ts';
 import { lostConnection, lostQueue } from '../../message/lost-connection.ts';
+import { WatchedQueue } from '../../message/watched-queue.ts';
 import { type CompletionQueue, WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { ProtectionDomain } from '../../verbs/memory.ts';
@@ -73,7 +74,7 @@ export class Outstanding {
   readonly registrations: OriginRegistrations;
   readonly #context: Context;
   readonly #pd: ProtectionDomain;
-  readonly #cq: CompletionQueue;
+  readonly #queue: WatchedQueue;
   readonly #connections: Connections;
   readonly #trace: RequestTrace | undefined;
   readonly #processor: Processor;
@@ -85,7 +86,6 @@ export class Outstanding {
   #waiting = 0;
   /** Set once: nothing is sent any more, and every wait fails. */
   #lost: RmaError | undefined;
-  #queueIsLost = false;
   #closed = false;
   /** Entries of the completion queue that second connections have. */
   readonly #reserve: number;
@@ -110,7 +110,7 @@ export class Outstanding {
   ) {
     this.#context = context;
     this.#pd = pd;
-    this.#cq = cq;
+    this.#queue = new WatchedQueue(cq, POLLED, (error) => this.loseQueue(error));
     this.#connections = connections;
     this.registrations = new OriginRegistrations(origins, () => this.#isSilent);
     this.#reserve = Math.round(reserve * cq.capacity);
@@ -125,7 +125,7 @@ export class Outstanding {
     this.#second ??= new SecondConnections(
       this.#context,
       this.#pd,
-      this.#cq,
+      this.#queue.cq,
       this.registrations,
       (rank) => this.#connections.memberOf(rank),
       (rank, status) => this.lose(this.#connections.to(rank), status, 'a message'),
@@ -490,9 +490,10 @@ export class Outstanding {
 
   /** All that has completed, well or not. */
   collect(): void {
+    const queue = this.#queue;
     for (;;) {
-      const n = this.#fetch();
-      const { status, qpNum, wrId } = this.#cq.wc;
+      const n = queue.fetch();
+      const { status, qpNum, wrId } = queue.cq.wc;
       for (let i = 0; i < n; i++) {
         const id = wrId[i];
         if (id >= FIRST_LIST) {
@@ -508,27 +509,8 @@ export class Outstanding {
       // Fewer than asked for: most likely there are no more. If there are, asking for a notification says so.
       if (n < POLLED) break;
     }
-    this.#wantNews();
+    queue.wantNews();
     this.#second?.settle();
-  }
-
-  #fetch(): number {
-    if (this.#queueIsLost) return 0;
-    try {
-      return this.#cq.poll(POLLED);
-    } catch (error) {
-      this.loseQueue(error);
-      return 0;
-    }
-  }
-
-  #wantNews(): void {
-    if (this.#queueIsLost) return;
-    try {
-      this.#cq.reqNotify();
-    } catch (error) {
-      this.loseQueue(error);
-    }
   }
 
   /**
@@ -537,12 +519,12 @@ export class Outstanding {
    */
   loseQueue(error: unknown, what = 'the requests of a window'): void {
     const lost = lostQueue(error, what);
-    this.#queueIsLost = true;
+    this.#queue.isLost = true;
     this.#lost ??= lost;
   }
 
   get isQueueLost(): boolean {
-    return this.#queueIsLost;
+    return this.#queue.isLost;
   }
 
   #complete(connection: WindowConnection, requests: number, status: number): void {
@@ -565,7 +547,7 @@ export class Outstanding {
   }
 
   close(): void {
-    this.#cq.destroy();
+    this.#queue.cq.destroy();
     this.registrations.close();
     this.#answers?.close();
   }

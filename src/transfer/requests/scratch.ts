@@ -5,6 +5,7 @@
  * To map and register memory takes longer than the requests of a small accumulate, so what is given up is kept for the
  * next one: of a window at most `KEPT`, of `KEPT_BYTES` together.
  */
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
 import type { Context } from '../../verbs/device.ts';
 import { Access, type Memory, type MemoryRegion, type ProtectionDomain } from '../../verbs/memory.ts';
 import { RemotePart } from '../loads/remote-part.ts';
@@ -31,13 +32,8 @@ export class Scratch {
 
   /** Errors: `ERR_VERBS` */
   constructor(context: Context, pd: ProtectionDomain, bytes: number, giveUp: (scratch: Scratch) => void) {
-    this.memory = context.allocateMemory(bytes);
-    try {
-      this.region = pd.registerMemory(this.memory, 0, bytes, Access.LOCAL_WRITE);
-    } catch (error) {
-      this.memory.free();
-      throw error;
-    }
+    this.region = allocateRegistered(context, pd, bytes, Access.LOCAL_WRITE);
+    this.memory = this.region.memory;
     this.part = new RemotePart(this.memory.buffer, 0, bytes);
     this.#giveUp = giveUp;
   }
@@ -102,7 +98,6 @@ export class Scratches {
 
   #dispose(scratch: Scratch): void {
     this.#all.delete(scratch);
-    scratch.region.deregister();
-    scratch.memory.free();
+    freeRegistered(scratch.region);
   }
 }

@@ -10,12 +10,12 @@
  * registrations to be given up (`draining`): a message that its receiver waits for always leaves, so that two ranks
  * that both drain do not wait for each other.
  */
-import { beginQueuePair } from '../../message/begin-queue-pair.ts';
+import { beginQueuePair, connectQueuePair } from '../../message/reliable-queue-pairs.ts';
 import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import type { Context } from '../../verbs/device.ts';
 import { Access, type ProtectionDomain } from '../../verbs/memory.ts';
-import { QpState, type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
 import { type MessageCounts, noMessages } from './layout-statistics.ts';
 import type { OriginRegistrations } from './origin-registrations.ts';
 
@@ -157,9 +157,7 @@ export class SecondConnections {
 
   /** @param qpNumber the number of the other end's queue pair */
   connect({ queuePair, rank }: SecondConnection, qpNumber: number): void {
-    const dest = { member: this.#memberOf(rank), qpNumber };
-    queuePair.modify({ state: QpState.RTR, dest, minRnrTimerMs: 0.01, maxDestRdAtomic: this.#reads });
-    queuePair.modify({ state: QpState.RTS, rnrRetry: 7, retryCount: 7, maxRdAtomic: this.#reads });
+    connectQueuePair(queuePair, { member: this.#memberOf(rank), qpNumber }, this.#reads);
   }
 
   // ---- registrations ------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 /**
  * Accumulates that the target's processor carries out: a message with the operations, and an answer with what they
- * fetch (dissertation §7.2.2). Both ends of it.
- *
- *   REQUEST 0, what is queued   ->   DONE 0, what was fetched, or FAILURE 0, code and message
+ * fetch (dissertation §7.2.2; operation-messages.ts). Both ends of it.
  *
  * The first operation to a rank leaves at once. What is issued until its answer is here leaves together, in the order
  * of the calls, in the next message: so a rank has at most one message under way to each other rank, and many small
@@ -21,43 +19,26 @@ import type { TypedArray } from '../../datatype/base-types.ts';
 import type { Side } from '../../datatype/sides.ts';
 import type { Fetch } from '../requests/fetch.ts';
 import type { RequestTransfer } from '../requests/request-transfer.ts';
-import { MESSAGE_HEADER, type OperationQueue } from './operation-queue.ts';
-import type { OperationServer } from './operation-server.ts';
-import { answerTo, failureIn } from './served-messages.ts';
-
-const Message = Object.freeze({ REQUEST: 1, DONE: 2, FAILURE: 3 });
-
-/** Calls that do not wait, from one look at messages to the next; a power of two. */
-const TURNS = 16;
+import { type OperationMessages, Served, takeAnswer } from './operation-messages.ts';
 
 export class TargetUpdates {
-  readonly #channel: OwnChannel;
-  readonly #queue: OperationQueue;
-  readonly #server: OperationServer;
+  readonly #operations: OperationMessages;
   readonly #requests: RequestTransfer;
-  readonly #poll: () => void;
+  /** Brings messages in: serves others, too. */
+  readonly poll: () => void;
   readonly #stop: () => void;
   /** By rank: the answer that has come and was not taken. */
   readonly #answers: (Uint8Array | undefined)[] = [];
-  #turns = 0;
 
   /**
    * @param channel nothing else goes through it
-   * @param queue nothing else is queued there
+   * @param operations by this channel; nothing else is queued there
    * @param poll brings messages in
    */
-  constructor(
-    channel: OwnChannel,
-    queue: OperationQueue,
-    server: OperationServer,
-    requests: RequestTransfer,
-    poll: () => void,
-  ) {
-    this.#channel = channel;
-    this.#queue = queue;
-    this.#server = server;
+  constructor(channel: OwnChannel, operations: OperationMessages, requests: RequestTransfer, poll: () => void) {
+    this.#operations = operations;
     this.#requests = requests;
-    this.#poll = poll;
+    this.poll = poll;
     this.#stop = channel.listen((source, message) => this.#take(source, message));
   }
 
@@ -71,8 +52,8 @@ export class TargetUpdates {
     op: number,
     fetch: Fetch | undefined,
   ): void {
-    const leaves = !this.#queue.has(rank);
-    this.#queue.accumulate(origin, from, rank, at, to, op, fetch);
+    const leaves = !this.#operations.queue.has(rank);
+    this.#operations.queue.accumulate(origin, from, rank, at, to, op, fetch);
     if (leaves) this.#requests.begin(rank, this.#sent(rank));
   }
 
@@ -84,45 +65,31 @@ export class TargetUpdates {
     at: number,
     base: number,
   ): void {
-    const leaves = !this.#queue.has(rank);
-    this.#queue.compareAndSwap(origin, compare, result, rank, at, base);
+    const leaves = !this.#operations.queue.has(rank);
+    this.#operations.queue.compareAndSwap(origin, compare, result, rank, at, base);
     if (leaves) this.#requests.begin(rank, this.#sent(rank));
   }
 
   /** Sends all that is queued for a rank; ends when that is carried out and what it fetches is here. */
   *#sent(rank: number): Generator<void, void> {
-    const queued = this.#queue.take(rank);
-    new Int32Array(queued.message.buffer)[0] = Message.REQUEST;
-    this.#channel.give(rank, queued.message);
+    const queued = this.#operations.queue.take(rank);
+    this.#operations.ask(rank, queued, 0);
     for (;;) {
       const answer = this.#answers[rank];
       if (answer !== undefined) {
         this.#answers[rank] = undefined;
-        const what = new Int32Array(answer.buffer, answer.byteOffset, 1)[0];
-        const contents = answer.subarray(MESSAGE_HEADER);
-        if (what === Message.FAILURE) throw failureIn(rank, contents);
-        queued.take(contents);
+        takeAnswer(queued, rank, answer);
         return;
       }
       yield;
-      if (this.#answers[rank] === undefined) this.#poll();
+      if (this.#answers[rank] === undefined) this.poll();
     }
   }
 
   #take(source: number, message: Uint8Array): void {
-    if (new Int32Array(message.buffer, message.byteOffset, 1)[0] !== Message.REQUEST) {
-      this.#answers[source] = message;
-      return;
-    }
-    const { DONE, FAILURE } = Message;
-    const told = this.#queue.carriedOut(source);
-    this.#channel.give(source, answerTo(this.#server, this.#channel, source, message, DONE, FAILURE, told));
-  }
-
-  /** Serves others in calls that never wait, now and then. */
-  turn(): void {
-    this.#turns = (this.#turns + 1) & (TURNS - 1);
-    if (this.#turns === 0) this.#poll();
+    const [what] = new Int32Array(message.buffer, message.byteOffset, 1);
+    if (what === Served.OPERATIONS) this.#operations.serve(source, message);
+    else this.#answers[source] = message;
   }
 
   close(): void {

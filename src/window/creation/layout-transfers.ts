@@ -35,7 +35,7 @@ export function noncontiguousTransfers(
   const { messenger, processor, context } = comm.job;
   if (hasHelper(name, context)) {
     // No program of a target's has to look at anything.
-    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) }, () => {});
+    return helpers && new NoncontiguousTransfers(name, { sgrs: new HelpedTransfers(helpers) });
   }
   const packed = new PackedTransfers(channel, requests, part, loadNative());
   const sgrs = needsSecond(name)

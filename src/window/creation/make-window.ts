@@ -19,6 +19,7 @@ import { needsMessages } from '../../transfer/layouts/layout-kinds.ts';
 import type { RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
+import { OperationMessages } from '../../transfer/served/operation-messages.ts';
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
 import { OperationServer } from '../../transfer/served/operation-server.ts';
 import { TargetUpdates } from '../../transfer/served/target-updates.ts';
@@ -33,6 +34,7 @@ import { queueTrace } from '../path/traced-requests.ts';
 import { type Agreement, agree, type Making, notMade } from './agreement.ts';
 import { layoutCosts } from './layout-costs.ts';
 import { noncontiguousTransfers } from './layout-transfers.ts';
+import { nowAndThen } from './now-and-then.ts';
 import type { Offer } from './offer.ts';
 import { DeviceWords, SharedWords } from './own-words.ts';
 import { allocateByFirst, Mapping } from './part-mapping.ts';
@@ -264,7 +266,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   return {
     ...schemes,
     ...byTarget,
-    serve: inTurn(schemes.serve, byTarget),
+    serve: nowAndThen([schemes.serve, byTarget.served?.updates.poll, byTarget.noncontiguous?.serve]),
     comm,
     name,
     flavor,
@@ -329,16 +331,6 @@ function byTargetOf(
   };
 }
 
-/** What calls that do not wait do for other ranks; absent if nothing. */
-function inTurn(schemes: (() => void) | undefined, { served, noncontiguous }: ByTarget): (() => void) | undefined {
-  if ((served ?? noncontiguous) === undefined) return schemes;
-  return () => {
-    schemes?.();
-    served?.updates.turn();
-    noncontiguous?.turn();
-  };
-}
-
 /** Updates that targets carry out themselves, if the hints want it. */
 function servedUpdates(
   comm: Communicator,
@@ -353,7 +345,8 @@ function servedUpdates(
   if (channel === undefined || takes === undefined) return undefined;
   const { messenger } = comm.job;
   const queue = new OperationQueue(comm.size, loadNative(), queueTrace(comm, trace, 'update'));
-  const updates = new TargetUpdates(channel, queue, server, requests, () => messenger.poll());
+  const operations = new OperationMessages(channel, queue, server);
+  const updates = new TargetUpdates(channel, operations, requests, () => messenger.poll());
   undo.add(() => updates.close());
   undo.add(lookInWaits(comm.members, () => messenger.poll(), true));
   return { updates, takes };

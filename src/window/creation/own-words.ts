@@ -14,7 +14,8 @@
 import type { Communicator } from '../../collective/communicator.ts';
 import { type BarrierState, barrierWords, makeBarrier } from '../../collective/word-barrier.ts';
 import type { Job } from '../../job/job.ts';
-import { allocateRegistered, type Block } from '../../message/word-blocks.ts';
+import { allocateRegistered, freeRegistered } from '../../message/registered-memory.ts';
+import type { Block } from '../../message/word-blocks.ts';
 import type { FenceWords } from '../../sync/fence/fence-kind.ts';
 import { Counters, counterWords } from '../../sync/pscw/pscw-counters.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
@@ -108,14 +109,11 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
 
 /** Words for devices, as a block that only this rank has. */
 function allocateDeviceWords(job: Job, words: number): Block {
-  const { memory, region } = allocateRegistered(job.context, job.pd, 8 * words);
+  const region = allocateRegistered(job.context, job.pd, 8 * words);
   return {
-    words: new Int32Array(memory.buffer, 0, 2 * words),
+    words: new Int32Array(region.memory.buffer, 0, 2 * words),
     place: [region.rkey, region.address, 8 * words, 0],
-    free() {
-      region.deregister();
-      memory.free();
-    },
+    free: () => freeRegistered(region),
   };
 }
 
