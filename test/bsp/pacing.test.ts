@@ -1,5 +1,5 @@
 /** The option `pacing` of BSP computations: when packets leave, and that everything comes all the same. */
-import { type BspOptions, type BspStatistics, begin, type CountExchange } from 'onesided/bsp';
+import { type BspOptions, type BspStatistics, begin, type CountExchange, type PacingOption } from 'onesided/bsp';
 import { runTasks, type TaskOptions } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
 import { CHUNK_BYTES, type Chunk } from '../../src/bsp/chunks.ts';
@@ -293,6 +293,38 @@ test('without pacing nothing takes another time, and nothing is counted', async 
     expect(none).toEqual(unsaid);
     for (const { statistics } of none) expect('pacing' in statistics).toBe(false);
   }
+});
+
+test('chunks for which there is no room wait at their senders, while gets are answered', async () => {
+  const [puts, gets] = [700_000, 700_000];
+  /** Bytes by which the memory of process 0 grows, to which puts come while it answers gets. */
+  const grown = async (pacing: PacingOption): Promise<number> => {
+    const all = await runTasks(
+      3,
+      async (world) => {
+        const bsp = await begin(world, { delivery: 'packed', pacing });
+        const x = new Float64Array(bsp.pid === 0 ? puts : 1);
+        bsp.pushReg(x);
+        await bsp.sync();
+        const before = bsp.bufferBytes;
+        const got = new Float64Array(gets).fill(-1);
+        if (bsp.pid === 1) bsp.put(0, new Float64Array(puts).fill(7), x);
+        if (bsp.pid === 2) for (let i = 0; i < gets; i++) bsp.get(0, x, i, got, 1, i);
+        await bsp.sync();
+        if (bsp.pid === 0) expect(x.every((value) => value === 7)).toBe(true);
+        if (bsp.pid === 2) expect(got.every((value) => value === 0)).toBe(true);
+        const bytes = bsp.bufferBytes - before;
+        await bsp.end();
+        return bytes;
+      },
+      { fabric: 'infinihost-64', seed: 1 },
+    );
+    return all[0];
+  };
+  // Of 343 that come, 64 wait to be placed, and one for each process may have begun.
+  const more = (await grown({ slot: 0, packet: 2048 })) - (await grown('none'));
+  expect(more).toBeGreaterThanOrEqual(64 * CHUNK_BYTES);
+  expect(more).toBeLessThanOrEqual((64 + 3) * CHUNK_BYTES);
 });
 
 describe("pacing: 'auto'", () => {

@@ -16,7 +16,7 @@
  * A packet whose chunk finds no room (`Assembly`) stays in its buffer, with all that come behind it.
  */
 import type { Communicator } from '../../collective/communicator.ts';
-import type { Chunk, ChunkPool } from '../chunks.ts';
+import { CHUNK_BYTES, type Chunk, type ChunkPool } from '../chunks.ts';
 import type { Carrier, PacketCarrier } from './carrier.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
 import type { Pacer } from './pace-choices.ts';
@@ -62,6 +62,7 @@ export class PacedCarrier implements Carrier {
   #pace = UNPACED;
   /** Of the targets that have packets left, in the order of the first superstep's turn. */
   #lines: Line[] = [];
+  readonly #lineTo = new Map<number, Line>();
   /** Whose turn it is. */
   #turn = 0;
   /** Chunks that were announced, and not given yet. */
@@ -104,7 +105,9 @@ export class PacedCarrier implements Carrier {
   }
 
   expect(chunks: number, totals: Totals): void {
-    this.#below.expect(chunks, undefined);
+    // Each packet takes a buffer, until it is put together with others.
+    this.#below.expect(chunks * Math.ceil(CHUNK_BYTES / this.#size.bytes), undefined);
+    this.#lineTo.clear();
     this.#counts.senders = totals.senders;
     this.#counts.most = totals.most;
     this.#pace = this.#pacing.pacer.choose(totals);
@@ -118,10 +121,11 @@ export class PacedCarrier implements Carrier {
   }
 
   send(pid: number, chunk: Chunk, bytes: number): void {
-    let line = this.#lines.find((one) => one.pid === pid);
+    let line = this.#lineTo.get(pid);
     if (line === undefined) {
       line = new Line(pid);
       this.#lines.push(line);
+      this.#lineTo.set(pid, line);
       // A connection begins to be made.
       this.#below.isReady(pid);
     }
