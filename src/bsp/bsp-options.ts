@@ -50,7 +50,7 @@ export interface BspOptions extends WaitOptions {
    */
   readonly nackAfter?: number;
   /**
-   * With `delivery: 'packed'`: chunks go in packets, and when these leave (Donaldson, Hill and Skillicorn 1998).
+   * With `delivery: 'packed'`: chunks go in packets, and when these leave (BSP over TCP/IP, docs/references.md).
    * `none`, the default: no packets. `{ slot: 1500 }`: each process sends a packet in each cycle of as many slots as
    * processes send, at the beginning of a slot that it draws; `Q` is another number of slots. `slots`: the same with
    * slots of 5/4 of the time that a packet takes, which unpaced supersteps of the same kind tell first. `auto`: for

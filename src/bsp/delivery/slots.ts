@@ -1,5 +1,5 @@
 /**
- * When the packets of a process leave (Donaldson, Hill and Skillicorn 1998, section 3): its time goes in cycles of Q
+ * When the packets of a process leave (BSP over TCP/IP, section 3): its time goes in cycles of Q
  * slots of ε. In each cycle it sends one packet, at the beginning of a slot that it draws from all Q alike. So if Q
  * processes send, a slot has one packet in the mean, and nobody repeats a bad order. Cycles of different processors
  * begin when these do: no clocks are compared.

@@ -1,6 +1,6 @@
 /**
  * What processes tell each other besides counts where packets are paced: how much each sends in the superstep that ends
- * (Donaldson, Hill and Skillicorn 1998: totals, before any user data), and how long the one before took to deliver. All
+ * (BSP over TCP/IP: totals, before any user data), and how long the one before took to deliver. All
  * of them have the same totals afterwards, so that they decide alike without a word more (pace-choices.ts).
  */
 
