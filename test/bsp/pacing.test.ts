@@ -343,7 +343,7 @@ describe("pacing: 'auto'", () => {
     const unpaced = (await shifted(4, { pacing: { slot: 0 }, counts }, () => 60_000, 8, { seed: 3 }))[0].times;
     const best = Math.min(...times.slice(1, 16));
     // The trials are bounded, and what comes after them is as good as the best of them.
-    for (const time of times.slice(1)) expect(time).toBeLessThan(1.7 * unpaced.at(-1)!);
+    for (const time of times.slice(1)) expect(time).toBeLessThan(1.3 * unpaced.at(-1)!);
     for (const time of times.slice(16)) expect(time).toBeLessThan(1.05 * best);
   });
 
@@ -351,8 +351,9 @@ describe("pacing: 'auto'", () => {
     for (const { errors, statistics, times } of await shifted(4, { pacing: 'slots' }, () => 60_000, 8, { seed: 3 })) {
       expect(errors).toBe(0);
       expect(statistics.pacing).toMatchObject({ slots: 4, senders: 4, isTrying: false });
-      expect(times.at(-1)!).toBeGreaterThan(1.15 * times[2]);
-      expect(times.at(-1)!).toBeLessThan(1.6 * times[2]);
+      expect(statistics.pacing!.slot).toBeGreaterThan(0);
+      // So many slots last as long as an unpaced superstep, and the last packet's way.
+      expect(times.at(-1)!).toBeLessThan(1.25 * times[2]);
     }
   });
 });

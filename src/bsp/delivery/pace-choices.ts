@@ -1,13 +1,13 @@
 /**
- * How fast packets leave in a superstep: as given, by the paper's rule, or as was best of what was tried.
+ * How fast packets leave in a superstep: as given, as measured, or as was best of what was tried.
  *
  * The time E that the network takes for a packet is not known. What is known: in an unpaced superstep of a kind the
- * network has carried all packets in the time T. If it carries one at a time (a bus), it needs at most T / (packets of
- * all) for each. If it carries those of different processes at once (a switch), it needs at most T / (packets of the
- * busiest process). So the slots that are tried are the first with a cycle of as many slots as processes send, and
- * the second with a cycle of one. Either way the cycles of the busiest process last as long as the unpaced superstep
- * did, or as many times as long as the factor says, on both networks. (With one E for both, slots for a bus would take
- * a switch as many times as long as processes send.)
+ * network has carried all packets in the time T. If it carries one at a time (a bus), it needs at most T / (packets
+ * of all) for each. If it carries those of different processes at once (a switch), it needs at most T / (packets of
+ * the busiest process). So the slots that are tried are the first with a cycle of as many slots as processes send,
+ * and the second with a cycle of one. Either way the cycles of the busiest process last no longer than the unpaced
+ * superstep did, on both networks. (With one E for both, slots for a bus would take a switch as many times as long as
+ * processes send.)
  *
  * Supersteps are of one kind if the packets of their busiest process, and the processes that send, are the same powers
  * of two, rounded down. Times are compared by the packet of the busiest process.
@@ -43,14 +43,16 @@ export class FixedPace implements Pacer {
 }
 
 const TRIES = 3;
+/** Supersteps by which a way is judged: three may have been lucky. */
+const REMEMBERED = 16;
 /** The first superstep of a kind makes connections, and its memory grows: it is not measured. */
 const UNMEASURED = 1;
-/** Slots of the paper: an offered load at which four fifths of a bus carry packets. */
-const OF_THE_PAPER = 1.25;
-/** Of E: those that are tried for cycles of as many slots as processes send. */
-const FACTORS = [1, 1.2, 1.4];
+/** Of E, which has in it what collisions cost: those tried for cycles of as many slots as processes send. */
+const FACTORS = [0.7, 0.85, 1];
 /** Unpaced, cycles of one slot, and these. */
 const WAYS = 2 + FACTORS.length;
+/** A way is worth another pace than those before it if it takes less than so much of their time. */
+const BETTER = 0.98;
 /** So many supersteps in a row that take so many times what was expected: another network, or another load. */
 const SLOW = 3;
 const TOO_LONG = 1.5;
@@ -62,12 +64,13 @@ class Kind {
   ofOne = Number.POSITIVE_INFINITY;
   /** Supersteps that were given a pace as a try. */
   tried = 0;
-  /** What each try has taken: microseconds by the packet of the busiest process. */
+  /** What the last supersteps of each way have taken: microseconds by the packet of the busiest process. */
   times: number[][] = [];
   chosen: number | undefined;
   /** What it is expected to take at most. */
   expected = 0;
-  slow = 0;
+  /** What the last supersteps took, if all of them took too long: until one did not, they may be another network's. */
+  lately: number[] = [];
 
   measure(way: number, time: number, totals: Totals): void {
     if (way === 0) {
@@ -83,7 +86,7 @@ class Kind {
     this.tried = UNMEASURED;
     this.times = [];
     this.chosen = undefined;
-    this.slow = 0;
+    this.lately = [];
     this.ofAll = this.ofOne = Number.POSITIVE_INFINITY;
   }
 }
@@ -133,10 +136,13 @@ abstract class ByKind implements Pacer {
   }
 }
 
-/** The paper's rule, when unpaced supersteps have told E: as many slots as processes send, of 1.25 E. */
+/**
+ * As many slots as processes send, of E, when unpaced supersteps have told that. The paper has slots of a frame and a
+ * quarter, since a bus carries four fifths of what is offered; E has in it already what collisions have cost.
+ */
 export class PacedByRule extends ByKind {
   protected paceOf(kind: Kind, way: number, { senders }: Totals): Pace {
-    return way === 0 ? UNPACED : { slots: senders, slot: OF_THE_PAPER * kind.ofAll };
+    return way === 0 ? UNPACED : { slots: senders, slot: kind.ofAll };
   }
 
   protected learn(kind: Kind, way: number, time: number, totals: Totals): void {
@@ -146,7 +152,7 @@ export class PacedByRule extends ByKind {
   }
 }
 
-/** Tries all, and keeps the best until it is no longer as good. */
+/** Tries all, and keeps the best as long as it is as good as the others were; tries again if that lasts too long. */
 export class PacedByTrial extends ByKind {
   protected paceOf(kind: Kind, way: number, { senders }: Totals): Pace {
     if (way === 0) return UNPACED;
@@ -160,19 +166,23 @@ export class PacedByTrial extends ByKind {
       if (kind.times.length === WAYS && kind.times[way].length === TRIES) decide(kind);
       return;
     }
-    kind.slow = time / totals.most > TOO_LONG * kind.expected ? kind.slow + 1 : 0;
-    if (kind.slow === SLOW) kind.again();
+    kind.lately.push(time / totals.most);
+    if (kind.lately.at(-1)! <= TOO_LONG * kind.expected) {
+      kind.times[way] = [...kind.times[way], ...kind.lately].slice(-REMEMBERED);
+      kind.lately = [];
+      decide(kind);
+    } else if (kind.lately.length === SLOW) kind.again();
   }
 }
 
-/** Takes the way with the least mean and two deviations; of equal ones, the first. */
+/** Takes the way with the least mean and two deviations; of those that are about as good, the first. */
 function decide(kind: Kind): void {
   kind.expected = Number.POSITIVE_INFINITY;
   for (const [way, times] of kind.times.entries()) {
     const mean = times.reduce((sum, time) => sum + time, 0) / times.length;
     const squares = times.reduce((sum, time) => sum + (time - mean) ** 2, 0);
     const worst = mean + 2 * Math.sqrt(squares / (times.length - 1));
-    if (worst >= kind.expected) continue;
+    if (worst >= BETTER * kind.expected) continue;
     kind.expected = worst;
     kind.chosen = way;
   }
