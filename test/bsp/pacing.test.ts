@@ -284,6 +284,42 @@ test('a superstep lasts as long as its cycles, whose slots the seed gives', asyn
   }
 });
 
+test('a wait that ends early leaves packets to the next one, which sends what is due in bursts', async () => {
+  const size = 3;
+  const outcomes = await runTasks(
+    size,
+    async (world) => {
+      const bsp = await begin(world, { delivery: 'packed', pacing: { slot: 300 } });
+      const x = new Uint8Array(20_000);
+      bsp.pushReg(x);
+      await bsp.sync();
+      bsp.put((bsp.pid + 1) % size, new Uint8Array(20_000).fill(bsp.pid + 1), x);
+      const code = await bsp.sync({ timeout: 3 }).then(
+        () => 'none',
+        (error: { code: string }) => error.code,
+      );
+      const { packets } = bsp.statistics().pacing!;
+      // Its slots pass.
+      await world.compute(5000);
+      await bsp.sync();
+      const isRight = x.every((value) => value === 1 + ((bsp.pid + size - 1) % size));
+      const { pacing } = bsp.statistics();
+      await bsp.end();
+      return { code, packets, isRight, pacing };
+    },
+    { fabric: 'infinihost-64', seed: seedOfRun() },
+  );
+  for (const { code, packets, isRight, pacing } of outcomes) {
+    expect(code).toBe('ERR_RMA_TIMEOUT');
+    expect(packets).toBeGreaterThan(0);
+    expect(packets).toBeLessThan(6);
+    expect(isRight).toBe(true);
+    expect(pacing!.packets).toBe(15);
+    expect(pacing!.bursts).toBeGreaterThan(0);
+    expect(pacing!.lateness).toBeGreaterThan(3000);
+  }
+});
+
 test('without pacing nothing takes another time, and nothing is counted', async () => {
   for (const counts of COUNTS) {
     const [unsaid, none] = [

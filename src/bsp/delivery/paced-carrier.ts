@@ -40,6 +40,8 @@ const BURST = 4;
 const SPIN = 0.1;
 /** Microseconds that are no time: clocks are sums of fractions. */
 const NO_TIME = 1e-3;
+/** Each packet takes a buffer until it is put together with others: so many are enough for those of some turns. */
+const FEW_BUFFERS = 16;
 /** Whole chunks that wait to be placed, as many as a carrier has buffers. */
 const MOST_CHUNKS = 64;
 
@@ -105,8 +107,8 @@ export class PacedCarrier implements Carrier {
   }
 
   expect(chunks: number, totals: Totals): void {
-    // Each packet takes a buffer, until it is put together with others.
-    this.#below.expect(chunks * Math.ceil(CHUNK_BYTES / this.#size.bytes), undefined);
+    const packets = chunks * Math.ceil(CHUNK_BYTES / this.#size.bytes);
+    this.#below.expect(Math.max(chunks, Math.min(packets, FEW_BUFFERS)), undefined);
     this.#lineTo.clear();
     this.#counts.senders = totals.senders;
     this.#counts.most = totals.most;
