@@ -6,7 +6,7 @@ import { CHUNK_BYTES } from './chunks.ts';
 import { FixedPace, PacedByRule, PacedByTrial, type Pacer } from './delivery/pace-choices.ts';
 
 /** Slots that are given. */
-export interface GivenSlots {
+export interface PacingSlots {
   /** Microseconds of a slot; 0: packets leave as soon as they can. */
   readonly slot: number;
   /** Slots of a cycle: a number, or as many as processes send in the superstep (default). */
@@ -15,10 +15,10 @@ export interface GivenSlots {
   readonly packet?: number;
 }
 
-const WORDS = ['none', 'slots', 'auto'] as const;
-
 /** How packets are paced; see `BspOptions.pacing`. */
-export type PacingOption = (typeof WORDS)[number] | GivenSlots;
+export type PacingOption = 'none' | 'slots' | 'auto' | PacingSlots;
+
+const WORDS = ['none', 'slots', 'auto'];
 
 /** What was given, and defaults for the rest. */
 export interface ReadPacing {
