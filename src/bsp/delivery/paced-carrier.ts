@@ -62,7 +62,7 @@ export class PacedCarrier implements Carrier {
   readonly #size: PacketSize;
   readonly #slots = new Slots();
   #pace = UNPACED;
-  /** Of the targets that have packets left, in the order of the first superstep's turn. */
+  /** Of the targets that have packets left, in the order in which their chunks were given: the Latin square's. */
   #lines: Line[] = [];
   readonly #lineTo = new Map<number, Line>();
   /** Whose turn it is. */
