@@ -387,7 +387,10 @@ describe("pacing: 'auto'", () => {
     for (const { errors, statistics, times } of await shifted(4, { pacing: 'slots' }, () => 60_000, 8, { seed: 3 })) {
       expect(errors).toBe(0);
       expect(statistics.pacing).toMatchObject({ slots: 4, senders: 4, isTrying: false });
-      expect(statistics.pacing!.slot).toBeGreaterThan(0);
+      // By the packets of all four, in about the time that unpaced supersteps took.
+      const { slot, most } = statistics.pacing!;
+      expect(4 * most * slot).toBeGreaterThan(0.7 * times[2]);
+      expect(4 * most * slot).toBeLessThan(times[2]);
       // So many slots last as long as an unpaced superstep, and the last packet's way.
       expect(times.at(-1)!).toBeLessThan(1.25 * times[2]);
     }

@@ -222,6 +222,13 @@ describe('the choice by trial', () => {
     expect(run(pacer, 30, two).some(({ tries }) => tries)).toBe(false);
   });
 
+  test('of a short time that scatters and a longer one that does not, it keeps the second', () => {
+    /** Unpaced: 0.8, 1 or 1.2 in turn; with slots as long as that took: a tenth more than the mean. */
+    const time = ({ slot }: Pace, step: number): number => (slot === 0 ? 0.8 + 0.2 * (step % 3) : 1.1) * most * frame;
+    const all = run(new PacedByTrial(), 40, time, { senders, most });
+    for (const { pace } of all.slice(TRIED)) expect(pace.slot).toBeGreaterThan(0);
+  });
+
   test('a way that was lucky while it was tried is given up for one that was better', () => {
     /** The shortest slots of a long cycle take less time, until they are used. */
     const lucky = (pace: Pace, step: number): number =>
