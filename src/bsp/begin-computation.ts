@@ -18,7 +18,7 @@ import { Bsp2 } from './bsp2.ts';
 import { Core } from './computation.ts';
 import { COUNT_EXCHANGES, defaultCounts } from './delivery/counts.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { packedKind } from './delivery/delivery-kinds.ts';
+import { type PackedKind, packedKind } from './delivery/delivery-kinds.ts';
 import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
 import {
   GROUP_NUMBERS,
@@ -27,9 +27,11 @@ import {
   makeGroup,
   NO_GROUP,
 } from './delivery/multicast-members.ts';
+import { PacedCarrier } from './delivery/paced-carrier.ts';
 import { PackedDelivery } from './delivery/packed-delivery.ts';
 import { type OwnBarrier, SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
 import type { StepTrace } from './ledger.ts';
+import { comparePacing, pacerOf, type ReadPacing } from './pacing-options.ts';
 import {
   knownMachine,
   makeLedger,
@@ -122,8 +124,10 @@ async function made(comm: Communicator, read: Read | undefined, wrong: unknown, 
 }
 
 /** What a measured machine depends on. */
-function howOf({ size }: Communicator, { delivery, headers, counts, barrier, barrierAlgorithm }: Read): string {
-  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)} ${barrier} ${barrierAlgorithm}`;
+function howOf({ size }: Communicator, read: Read): string {
+  const { delivery, headers, counts, barrier, barrierAlgorithm, pacing } = read;
+  const paced = pacing === undefined ? '' : ` ${Object.values(pacing).join('/')}`;
+  return `${size} ${delivery} ${headers} ${counts ?? defaultCounts(size)} ${barrier} ${barrierAlgorithm}${paced}`;
 }
 
 /**
@@ -195,7 +199,7 @@ function* makeTogether(
   try {
     if (comm.rank === 0) name = comm.nameSpaces();
     if (read?.delivery === 'shared') block = comm.job.blocks.allocate(sharedWords(comm.size));
-    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm), name);
+    else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm, read.pacing !== undefined), name);
   } catch (error) {
     failure = error;
   }
@@ -230,6 +234,14 @@ function* makeTogether(
       'ERR_ARG',
       `bsp.begin: all ranks must give the same options, but rank ${rank} gave ${name} '${other}', this rank '${own}'`,
     );
+  }
+  if (read?.pacing !== undefined) {
+    try {
+      yield* comparePacing(comm, read.pacing);
+    } catch (error) {
+      giveBack();
+      throw error;
+    }
   }
   const toldBy = (rank: number): Float64Array => numbersOf(rank).subarray(chosen!.length + 2);
   // One process without is enough: then no process has it.
@@ -293,11 +305,12 @@ interface SharedParts {
  */
 function makeDelivery(
   comm: Communicator,
-  { delivery, counts, nackAfter }: Read,
+  read: Read,
   space: number,
   shared: SharedParts | undefined,
   joined: readonly [MulticastMembers, GroupNumbers] | undefined,
 ): Delivery {
+  const { delivery, counts, nackAfter, pacing } = read;
   if (shared !== undefined) {
     const { block, placeOf, barrier } = shared;
     const { blocks } = comm.job;
@@ -307,12 +320,20 @@ function makeDelivery(
   }
   const chunks = comm.openChannel(space + CHUNKS);
   const counting = comm.openChannel(space + COUNTS);
-  const kind = packedKind(delivery)!;
+  const kind = carriedBy(packedKind(delivery)!, pacing, [comm.job.tasks?.seed ?? 0, space]);
   if (joined !== undefined) {
     const questions = comm.openChannel(space + QUESTIONS);
-    const way = new MulticastCounts(comm, ...joined, questions, nackAfter);
+    const way = new MulticastCounts(comm, ...joined, questions, nackAfter, pacing !== undefined);
     return new PackedDelivery(comm, [chunks, counting], way, kind);
   }
   const exchange = COUNT_EXCHANGES[counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size))];
   return new PackedDelivery(comm, [chunks, counting], { exchange }, kind);
+}
+
+/** @param seeds of the slots: the same in each run */
+function carriedBy(kind: PackedKind, pacing: ReadPacing | undefined, seeds: readonly number[]): PackedKind {
+  const { packets } = kind;
+  if (pacing === undefined || packets === undefined) return kind;
+  const how = { pacer: pacerOf(pacing), packet: pacing.packet, seeds };
+  return { carrier: (comm, user) => new PacedCarrier(comm, user, (below) => packets(comm, below), how) };
 }

@@ -11,7 +11,8 @@ import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '
 import { unknownName } from '../options.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
-import { DELIVERIES, type DeliveryName } from './delivery/delivery-kinds.ts';
+import { DELIVERIES, type DeliveryName, packedKind } from './delivery/delivery-kinds.ts';
+import { numberOfPacing, type PacingOption, type ReadPacing, readPacing, wordOfPacing } from './pacing-options.ts';
 import { readUnits, type Units } from './units.ts';
 
 /** Headers of puts. */
@@ -48,6 +49,15 @@ export interface BspOptions extends WaitOptions {
    * less.
    */
   readonly nackAfter?: number;
+  /**
+   * With `delivery: 'packed'`: chunks go in packets, and when these leave (BSP over TCP/IP, docs/references.md).
+   * `none`, the default: no packets. `{ slot: 1500 }`: each process sends a packet in each cycle of as many slots as
+   * processes send, at the beginning of a slot that it draws; `Q` is another number of slots. `slots`: the same with
+   * slots of the time that the network takes for a packet, which unpaced supersteps of the same kind tell first.
+   * `auto`: for each kind of supersteps what was best of five ways. It helps where processes share a wire, and hardly
+   * ever on a switch. Errors: `ERR_ARG` with another delivery.
+   */
+  readonly pacing?: PacingOption;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
   readonly report?: boolean;
   /**
@@ -68,6 +78,7 @@ export interface ReadOptions {
   readonly report: boolean;
   readonly units: Units | undefined;
   readonly nackAfter: number;
+  readonly pacing: ReadPacing | undefined;
   readonly wait: WaitOptions | undefined;
 }
 
@@ -163,6 +174,8 @@ const OPTIONS = {
       throw argumentRangeError(`bsp.begin: nackAfter must be from 0 to 2^31 - 1 milliseconds, not ${show(given)}`);
     },
   },
+  // Compared with `delivery`, and by `comparePacing`.
+  pacing: { read: readPacing },
 } satisfies { readonly [K in Exclude<keyof ReadOptions, 'wait'>]: Option<ReadOptions[K]> };
 
 const NAMES = Object.keys(OPTIONS) as (keyof typeof OPTIONS)[];
@@ -177,7 +190,19 @@ export function readOptions(comm: Communicator, options: BspOptions | undefined)
   const read = given.map(([name, value]) => [name, OPTIONS[name].read(value as never, comm)]);
   const all = { ...Object.fromEntries(read), wait } as ReadOptions;
   refuseBarrier(comm, all);
+  refusePacing(all);
   return all;
+}
+
+/** Errors: `ERR_ARG` if what the superstep has does not go in packets. */
+function refusePacing({ delivery, pacing }: ReadOptions): void {
+  if (pacing === undefined || packedKind(delivery)?.packets !== undefined) return;
+  const paced = DELIVERIES.filter((name) => packedKind(name)?.packets !== undefined);
+  throw new RmaError(
+    'ERR_ARG',
+    `bsp.begin: pacing is for supersteps that go in packets, those of delivery: '${paced.join("' or '")}', and not ` +
+      `of '${delivery}'; leave pacing out, or give delivery: '${paced[0]}'`,
+  );
 }
 
 /** Errors: `ERR_ARG` if supersteps have no barrier, or not such a one. */
@@ -199,13 +224,24 @@ function comparedIn(comm: Communicator): typeof COMPARED {
   return COMPARED.filter(({ isUseful }) => isUseful?.(comm) ?? true);
 }
 
+/**
+ * What is added to the number of `delivery`, which is smaller: computations without pacing say no more than they did
+ * before there was any.
+ */
+const PACED = 64;
+
 /** What all processes must give alike, as numbers. */
 export function comparedNumbers(read: ReadOptions, comm: Communicator): number[] {
-  return comparedIn(comm).map(({ name, number }) => number(read[name], comm));
+  const numbers = comparedIn(comm).map(({ name, number }) => number(read[name], comm));
+  numbers[0] += PACED * numberOfPacing(read.pacing);
+  return numbers;
 }
 
 /** In words, two numbers of different processes. @param at which of `comparedNumbers` */
 export function comparedWords(comm: Communicator, at: number, own: number, other: number) {
   const { name, word } = comparedIn(comm)[at];
-  return { name, own: word(own), other: word(other) };
+  if (at > 0) return { name, own: word(own), other: word(other) };
+  const [mine, theirs] = [own, other].map((number) => Math.floor(number / PACED));
+  if (mine !== theirs) return { name: 'pacing', own: wordOfPacing(mine), other: wordOfPacing(theirs) };
+  return { name, own: word(own % PACED), other: word(other % PACED) };
 }

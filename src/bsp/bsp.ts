@@ -6,6 +6,7 @@ import { byteLengthOf } from '../intrinsics.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { checkPid, checkPlace, isCount, readPart } from './bsp-arguments.ts';
 import type { Core } from './computation.ts';
+import type { PacingStatistics } from './delivery/pacing-counts.ts';
 import type { Part } from './element-words.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
 import { oneLevel } from './model/machine-files.ts';
@@ -28,6 +29,8 @@ export interface BspStatistics {
   readonly multicasts: number;
   /** How often this process had to ask for counts that had not come; at process 0, how often it was asked. */
   readonly nacks: number;
+  /** With `pacing`: what it has done in supersteps of all processes. */
+  readonly pacing?: PacingStatistics;
 }
 
 /**
@@ -86,8 +89,9 @@ export class Bsp {
    * exchanged by multicast (`counts`).
    */
   statistics(): BspStatistics {
-    const { multicasts = 0, nacks = 0 } = this.#core.statistics ?? {};
-    return { supersteps: this.#core.step, multicasts, nacks };
+    const { multicast, pacing } = this.#core.statistics ?? {};
+    const { multicasts = 0, nacks = 0 } = multicast ?? {};
+    return { supersteps: this.#core.step, multicasts, nacks, ...(pacing !== undefined && { pacing }) };
   }
 
   /**

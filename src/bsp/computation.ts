@@ -4,8 +4,7 @@ import type { TypedArray } from '../datatype/base-types.ts';
 import { RmaError } from '../errors.ts';
 import { difference, NO_NUMBERS, numbersOf } from './alike.ts';
 import { checkPlace, readPart } from './bsp-arguments.ts';
-import type { Delivery } from './delivery/delivery.ts';
-import type { MulticastStatistics } from './delivery/multicast-counts.ts';
+import type { Delivery, DeliveryStatistics } from './delivery/delivery.ts';
 import { Part } from './element-words.ts';
 import type { Ledger } from './ledger.ts';
 import { News } from './news.ts';
@@ -214,7 +213,7 @@ export class Core extends Step {
     return this.#begun && this.#broken === undefined;
   }
 
-  get statistics(): MulticastStatistics | undefined {
+  get statistics(): DeliveryStatistics | undefined {
     return this.delivery.statistics;
   }
 

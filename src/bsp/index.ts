@@ -15,6 +15,8 @@ export type { BspOptions, HeaderName } from './bsp-options.ts';
 export { Bsp2 } from './bsp2.ts';
 export type { CountExchange } from './delivery/counts.ts';
 export type { DeliveryName } from './delivery/delivery-kinds.ts';
+export type { PacingStatistics } from './delivery/pacing-counts.ts';
+export type { PacingOption, PacingSlots } from './pacing-options.ts';
 export type { Units } from './units.ts';
 /** The calls that begin a computation, under the name that programs know. */
 export const bsp = { begin, run } as const;

@@ -77,6 +77,8 @@ export interface TaskTime {
   readonly rendezvous: Rendezvous;
   readonly messageMemory: MessageMemory;
   readonly registry: Registry;
+  /** Of the run: from it comes all that is random. */
+  readonly seed: number;
 }
 
 /**

@@ -445,6 +445,7 @@ class Run<T> {
       rendezvous: this.#rendezvous(context, rank),
       messageMemory: messageMemory(this.#size, context.fabric),
       registry,
+      seed: simulator.seed,
     };
     return {
       rank,

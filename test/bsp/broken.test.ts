@@ -40,6 +40,7 @@ const LOSSES: Readonly<Record<string, (bsp: Bsp, x: Float64Array<ArrayBuffer>) =
 const WAYS: readonly BspOptions[] = [
   { delivery: 'packed' },
   { delivery: 'packed', counts: 'multicast' },
+  { delivery: 'packed', pacing: { slot: 7, packet: 100 } },
   { delivery: 'zero-copy' },
   { delivery: 'auto', counts: 'tree' },
 ];

@@ -24,7 +24,7 @@ test('a queue that gives no completions is lost, as every look says; the device 
   const job = { context, pd: context.allocPd() };
   const comm = { job, group: { worldRanks: [0, 1] } } as unknown as Communicator;
   const user: CarrierUser = { tell: () => {}, arrived: () => {} };
-  const links = new Links(comm, 0, user);
+  const links = new Links(comm, 0, user, 1);
   expect(links.isReady(1, SENDS)).toBe(false);
   expect(() => links.poll()).toThrow(LostQueueError);
   expect(() => links.poll()).toThrow('the transfers of supersteps are lost: the device refuses (EIO)');

@@ -13,6 +13,9 @@ const WAYS: BspOptions[] = [
   { delivery: 'zero-copy' },
   { delivery: 'auto' },
   { delivery: 'packed', counts: 'multicast' },
+  { delivery: 'packed', pacing: { slot: 3, packet: 100 }, counts: 'tree' },
+  { delivery: 'packed', pacing: 'auto', counts: 'multicast' },
+  { delivery: 'packed', pacing: { slot: 0 }, headers: 'plain' },
   // Random programs draw what is not given.
   {},
 ];

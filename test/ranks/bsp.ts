@@ -1,8 +1,8 @@
 /**
  * BSPlib on processes or threads: `--delivery=`, `--headers=`, `--counts=`, `--barrier=`, `--barrierAlgorithm=`,
- * `--nackAfter=`, `--seed=`, `--programs=`.
+ * `--nackAfter=`, `--pacing=` (JSON), `--seed=`, `--programs=`.
  */
-import type { BspOptions } from 'onesided/bsp';
+import type { BspOptions, PacingOption } from 'onesided/bsp';
 import { bspCases } from './support/bsp-cases.ts';
 import { argument, runCases } from './support/cases.ts';
 
@@ -13,11 +13,13 @@ const given = Object.fromEntries(
   }),
 ) as BspOptions;
 const nackAfter = argument('nackAfter');
+const pacing = argument('pacing');
 
 await runCases(
   bspCases({
     ...given,
     ...(nackAfter !== undefined && { nackAfter: Number(nackAfter) }),
+    ...(pacing !== undefined && { pacing: JSON.parse(pacing) as PacingOption }),
     seed: Number(argument('seed') ?? 1),
     programs: Number(argument('programs') ?? 10),
     blocks: true,

@@ -1,5 +1,6 @@
 /**
- * A process that dies before it comes to the end of a superstep: `--delivery=`, `--counts=`, `--victim=`, `--what=`.
+ * A process that dies before it comes to the end of a superstep: `--delivery=`, `--counts=`, `--victim=`, `--what=`,
+ * `--pacing=` (JSON); with `--sends` it dies while it ends it, too.
  */
 import { init } from 'onesided';
 import { type BspOptions, begin } from 'onesided/bsp';
@@ -10,6 +11,7 @@ const counts = argument('counts');
 const bsp = await begin(world, {
   delivery: argument('delivery'),
   ...(counts !== undefined && { counts }),
+  pacing: JSON.parse(argument('pacing') ?? '"none"'),
 } as BspOptions);
 const x = new Float64Array(5000);
 bsp.pushReg(x);
@@ -20,7 +22,10 @@ for (let pid = 0; pid < bsp.nprocs; pid++) {
   else bsp.get(pid, x, 0, new Float64Array(1000));
 }
 // The others have left the first superstep by then: it would be there that they learn of it.
-if (bsp.pid === victim) await new Promise((resolve) => setTimeout(resolve, 1000)).then(() => process.exit(3));
+if (bsp.pid === victim) {
+  if (process.argv.includes('--sends')) void bsp.sync();
+  await new Promise((resolve) => setTimeout(resolve, 1000)).then(() => process.exit(3));
+}
 const codes: unknown[] = [];
 for (let i = 0; i < 2; i++) {
   try {

@@ -8,7 +8,10 @@
 import type { Chunk, ChunkPool } from '../chunks.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { Links } from './links.ts';
+import type { PacingStatistics } from './pacing-counts.ts';
+import type { Piece } from './packets.ts';
 import type { OwnRegions } from './shared-regions.ts';
+import type { Load, Totals } from './totals.ts';
 
 /** By which processes read and write each other's memory beside the chunks. */
 export interface Rdma {
@@ -22,8 +25,17 @@ export interface Carrier {
   readonly pool: ChunkPool;
   /** Absent where chunks are all that it moves. */
   readonly rdma: Rdma | undefined;
-  /** So many chunks come in this superstep. Errors: `ERR_VERBS`. */
-  expect(chunks: number): void;
+  /**
+   * Chunks of these bytes will be sent to each process in this superstep: what all processes are to know of that before
+   * `expect`. Absent where they need know nothing.
+   */
+  announce?(chunks: readonly (readonly number[] | undefined)[]): Load;
+  /**
+   * So many chunks come in this superstep.
+   * @param totals of what was announced
+   * Errors: `ERR_VERBS`.
+   */
+  expect(chunks: number, totals: Totals | undefined): void;
   /** Whether a chunk can be sent to a process now. If not, it is asked again. */
   isReady(pid: number): boolean;
   /**
@@ -41,7 +53,18 @@ export interface Carrier {
   poll(): void;
   /** As `Operation.isPolling`, while chunks are sent or come: until when nothing need be looked at. */
   isPolling?(): boolean | number;
+  /** All of the superstep has been delivered. */
+  delivered?(): void;
+  readonly statistics?: PacingStatistics | undefined;
   /** Bytes of memory for chunks and buffers. */
   readonly bytes: number;
   close(): void;
+}
+
+/** A carrier that sends parts of its chunks, too. They come as they were sent, in order. */
+export interface PacketCarrier extends Carrier {
+  /** Parts that a packet has at most. */
+  readonly mostPieces: number;
+  /** Sends them as one packet, if `isReady`. @param more another one to that process follows in this superstep */
+  sendPacket(pid: number, pieces: readonly Piece[], more: boolean): void;
 }

@@ -6,11 +6,15 @@
  *   other in time for the adapter, one hop.
  * - `tree`: the sums for each process, by a reduce-scatter. ⌈log2 p⌉ messages a process, as many hops.
  * - `multicast`: the sums of all by a datagram to all (multicast-counts.ts).
+ *
+ * Where packets are paced, they also learn totals (totals.ts): in the same messages; `tree` needs another reduction, of
+ * what is not a sum.
  */
-import { allgather, reduceScatter, type Step } from '../../collective/collectives.ts';
+import { allgather, allreduce, reduceScatter, type Step } from '../../collective/collectives.ts';
 import { bytesOf } from '../../datatype/base-types.ts';
 import { Op } from '../../datatype/op.ts';
 import type { Channel } from '../../message/message-channel.ts';
+import { addLoad, type Load, SUMS, TOTAL_WORDS, type Totals, totalsIn, wordsOf } from './totals.ts';
 
 /** What comes to a process. */
 export interface Counts {
@@ -19,10 +23,21 @@ export interface Counts {
   readonly gets: number;
   /** What each process does that all must do alike (alike.ts); `undefined` if no process does any of it. */
   readonly numbers: readonly Float64Array[] | undefined;
+  /** If processes say their loads. */
+  readonly totals: Totals | undefined;
 }
 
-/** @param puts chunks for each process, and those with gets */
-export type Exchange = (channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array) => Step<Counts>;
+/**
+ * @param puts chunks for each process, and those with gets
+ * @param load what this process will send, if all say so
+ */
+export type Exchange = (
+  channel: Channel,
+  puts: Int32Array,
+  gets: Int32Array,
+  numbers: Float64Array,
+  load: Load | undefined,
+) => Step<Counts>;
 
 /** A way of counting, with what it needs. */
 export interface Counting {
@@ -32,28 +47,44 @@ export interface Counting {
   close?(): void;
 }
 
-function* allToAll(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
+/** What a process tells each other one in any case; and if it says its load. */
+const TOLD = 2;
+const TOLD_WITH_LOAD = 4;
+
+function* allToAll(
+  channel: Channel,
+  puts: Int32Array,
+  gets: Int32Array,
+  numbers: Float64Array,
+  load: Load | undefined,
+): Step<Counts> {
   const { rank, size } = channel;
+  const fixed = load === undefined ? TOLD : TOLD_WITH_LOAD;
   for (let k = 1; k < size; k++) {
     const target = (rank + k) % size;
-    const told = new Float64Array(2 + numbers.length);
+    const told = new Float64Array(fixed + numbers.length);
     told[0] = puts[target];
     told[1] = gets[target];
-    told.set(numbers, 2);
+    if (load !== undefined) told.set([load.packets, load.microseconds], TOLD);
+    told.set(numbers, fixed);
     channel.send(target, bytesOf(told));
   }
   const all = new Array<Float64Array>(size).fill(numbers);
   let speaks = numbers.length > 0;
   let [putsHere, getsHere] = [0, 0];
+  const words = new Int32Array(TOTAL_WORDS);
+  if (load !== undefined) addLoad(words, load);
   for (let k = 1; k < size; k++) {
     const source = (rank - k + size) % size;
     const told = new Float64Array((yield* receiveBytes(channel, source)).buffer);
     putsHere += told[0];
     getsHere += told[1];
-    all[source] = told.subarray(2);
-    if (told.length > 2) speaks = true;
+    if (load !== undefined) addLoad(words, { packets: told[2], microseconds: told[3] });
+    all[source] = told.subarray(fixed);
+    if (told.length > fixed) speaks = true;
   }
-  return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined };
+  const totals = load && totalsIn(words);
+  return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined, totals };
 }
 
 /** The next message from a process, as words. */
@@ -74,14 +105,35 @@ function* receiveBytes(channel: Channel, source: number): Step<Uint8Array<ArrayB
   }
 }
 
-function* tree(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
+/** What is summed for each process: chunks of puts, and of gets, and the processes that speak; then totals. */
+const SUMMED = 3;
+
+function* tree(
+  channel: Channel,
+  puts: Int32Array,
+  gets: Int32Array,
+  numbers: Float64Array,
+  load: Load | undefined,
+): Step<Counts> {
   const { size } = channel;
-  const sums = new Int32Array(3 * size);
+  const each = load === undefined ? SUMMED : SUMMED + SUMS;
+  const sums = new Int32Array(each * size);
   const speaks = numbers.length > 0 ? 1 : 0;
-  for (let pid = 0; pid < size; pid++) sums.set([puts[pid], gets[pid], speaks], 3 * pid);
-  const mine = new Int32Array(3);
-  yield* reduceScatter(channel, sums, mine, new Array<number>(size).fill(3), Op.SUM.code);
-  return { puts: mine[0], gets: mine[1], numbers: mine[2] > 0 ? yield* gatherNumbers(channel, numbers) : undefined };
+  const words = load && wordsOf(load);
+  for (let pid = 0; pid < size; pid++) {
+    sums.set([puts[pid], gets[pid], speaks], each * pid);
+    if (words !== undefined) sums.set(words.slice(0, SUMS), each * pid + SUMMED);
+  }
+  const mine = new Int32Array(each);
+  yield* reduceScatter(channel, sums, mine, new Array<number>(size).fill(each), Op.SUM.code);
+  let totals: Totals | undefined;
+  if (words !== undefined) {
+    const most = Int32Array.from(words.slice(SUMS));
+    yield* allreduce(channel, most, Op.MAX.code);
+    totals = totalsIn([...mine.subarray(SUMMED), ...most]);
+  }
+  const all = mine[2] > 0 ? yield* gatherNumbers(channel, numbers) : undefined;
+  return { puts: mine[0], gets: mine[1], numbers: all, totals };
 }
 
 /** The numbers of all processes. */

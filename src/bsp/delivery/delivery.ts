@@ -5,6 +5,13 @@ import type { Placement } from '../placement.ts';
 import type { Variables } from '../variables.ts';
 import type { Direct } from './direct-access.ts';
 import type { MulticastStatistics } from './multicast-counts.ts';
+import type { PacingStatistics } from './pacing-counts.ts';
+
+/** Of what there is. */
+export interface DeliveryStatistics {
+  readonly multicast: MulticastStatistics | undefined;
+  readonly pacing: PacingStatistics | undefined;
+}
 
 /** What is delivered, and to whom it comes. */
 export interface Superstep {
@@ -37,7 +44,7 @@ export interface Delivery {
   /** As `Operation.isPolling`, in a `sync`. */
   isPolling?(): boolean | number;
   /** What it has counted, if there is something to count. */
-  readonly statistics?: MulticastStatistics | undefined;
+  readonly statistics?: DeliveryStatistics;
   /** The processes that it waits for. */
   waitsFor(): string;
   /** Bytes of memory for chunks. */

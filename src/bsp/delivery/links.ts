@@ -99,6 +99,7 @@ interface Link {
 export class Links {
   /** Entries of a read's list; 0: nothing is read or written. */
   readonly entries: number;
+  readonly #pieces: number;
   readonly #comm: Communicator;
   readonly #user: CarrierUser;
   readonly #links: (Link | undefined)[] = [];
@@ -115,11 +116,15 @@ export class Links {
   /** Bytes of the buffers. */
   bytes = 0;
 
-  /** @param entries of a read's list, as many as the device allows at most; 0: nothing is read or written */
-  constructor(comm: Communicator, entries: number, user: CarrierUser) {
+  /**
+   * @param entries of a read's list, as many as the device allows at most; 0: nothing is read or written
+   * @param pieces of a send's list
+   */
+  constructor(comm: Communicator, entries: number, user: CarrierUser, pieces: number) {
     this.#comm = comm;
     this.#user = user;
     this.entries = entries;
+    this.#pieces = pieces;
   }
 
   /**
@@ -278,7 +283,7 @@ export class Links {
       this.#addBuffers(FIRST_BUFFERS);
     }
     const link: Link = {
-      lanes: this.entries === 0 ? [this.#lane(pid, 1)] : [this.#lane(pid, 1), this.#lane(pid, this.entries)],
+      lanes: (this.entries === 0 ? [this.#pieces] : [this.#pieces, this.entries]).map((most) => this.#lane(pid, most)),
       stage: 0,
     };
     this.#links[pid] = link;

@@ -35,20 +35,25 @@ import { bytesOf } from '../../datatype/base-types.ts';
 import type { Channel } from '../../message/message-channel.ts';
 import { type Counting, type Counts, gatherNumbers, receiveWords } from './counts.ts';
 import { datagramBytes, type GroupNumbers, type MulticastMembers } from './multicast-members.ts';
+import { addLoad, type Load, TOTAL_WORDS, totalsIn } from './totals.ts';
 
-/** Words of a datagram before the sums: superstep, whether some process speaks, the first process. */
+/**
+ * Words of a datagram before the sums: superstep, whether some process speaks, the first process; and the totals, if
+ * processes say their loads.
+ */
 const HEAD = 3;
+const headWith = (hasTotals: boolean): number => (hasTotals ? HEAD + TOTAL_WORDS : HEAD);
 /** Sums of a process: its chunks of puts, and of gets. */
 const EACH = 2;
 const MANAGER = 0;
 
-/** Datagrams for the sums of all processes. */
-export function partsFor(comm: Communicator): number {
-  return Math.ceil(comm.size / sumsIn(datagramBytes(comm)));
+/** Datagrams for the sums of all processes. @param hasTotals whether processes say their loads */
+export function partsFor(comm: Communicator, hasTotals: boolean): number {
+  return Math.ceil(comm.size / sumsIn(datagramBytes(comm), headWith(hasTotals)));
 }
 
-function sumsIn(bytes: number): number {
-  return Math.floor((bytes / 4 - HEAD) / EACH);
+function sumsIn(bytes: number, head: number): number {
+  return Math.floor((bytes / 4 - head) / EACH);
 }
 
 /** What has been counted of the protocol, at this process. */
@@ -71,10 +76,12 @@ export class MulticastCounts implements Counting {
   #step = 0;
   /** When this process asks, by its clock in microseconds; ∞ if it has asked, or need not. */
   #askAt = Number.POSITIVE_INFINITY;
-  /** What has come of the superstep under way: whether some process speaks, puts, gets. */
-  #mine: readonly [speaks: number, puts: number, gets: number] | undefined;
+  readonly #head: number;
+  /** What has come of the superstep under way: whether some process speaks, puts, gets, totals. */
+  #mine: readonly [speaks: number, puts: number, gets: number, totals: Int32Array] | undefined;
   /** The manager: the sums that it calculated last, their superstep, and the processes that have asked too early. */
   #sums = new Int32Array(0);
+  #totals = new Int32Array(0);
   #summed = -1;
   #speaks = 0;
   readonly #asked = new Set<number>();
@@ -82,6 +89,7 @@ export class MulticastCounts implements Counting {
   /**
    * @param first the numbers of process 0's group
    * @param nackAfter milliseconds
+   * @param hasTotals whether processes say their loads
    */
   constructor(
     comm: Communicator,
@@ -89,21 +97,29 @@ export class MulticastCounts implements Counting {
     first: GroupNumbers,
     questions: OwnChannel,
     nackAfter: number,
+    hasTotals: boolean,
   ) {
     this.#comm = comm;
     this.#group = group;
     this.#questions = questions;
     this.#nackAfter = 1000 * nackAfter;
-    this.#sumsOfPart = sumsIn(datagramBytes(comm));
+    this.#head = headWith(hasTotals);
+    this.#sumsOfPart = sumsIn(datagramBytes(comm), this.#head);
     group.join(first);
     this.#stop = questions.listen((source, message) => this.#heard(source, message));
   }
 
-  *exchange(channel: Channel, puts: Int32Array, gets: Int32Array, numbers: Float64Array): Step<Counts> {
+  *exchange(
+    channel: Channel,
+    puts: Int32Array,
+    gets: Int32Array,
+    numbers: Float64Array,
+    load: Load | undefined,
+  ): Step<Counts> {
     const speaks = numbers.length > 0 ? 1 : 0;
-    if (channel.rank === MANAGER) yield* this.#manage(channel, puts, gets, speaks);
+    if (channel.rank === MANAGER) yield* this.#manage(channel, plan(puts, gets, speaks, load));
     else {
-      channel.send(MANAGER, bytesOf(plan(puts, gets, speaks)));
+      channel.send(MANAGER, bytesOf(plan(puts, gets, speaks, load)));
       // Nothing will come by datagrams, so there is nothing to wait for.
       this.#askAt = this.#group.works ? this.#comm.now() + this.#nackAfter : 0;
       while (!this.#look()) {
@@ -113,11 +129,11 @@ export class MulticastCounts implements Counting {
       channel.awaited = -1;
       this.#askAt = Number.POSITIVE_INFINITY;
     }
-    const [someoneSpeaks, putsHere, getsHere] = this.#mine!;
+    const [someoneSpeaks, putsHere, getsHere, totals] = this.#mine!;
     this.#mine = undefined;
     this.#step = (this.#step + 1) | 0;
     const all = someoneSpeaks > 0 ? yield* gatherNumbers(channel, numbers) : undefined;
-    return { puts: putsHere, gets: getsHere, numbers: all };
+    return { puts: putsHere, gets: getsHere, numbers: all, totals: load && totalsIn(totals) };
   }
 
   /** When to look at it again: when it will ask. */
@@ -146,32 +162,37 @@ export class MulticastCounts implements Counting {
 
   /** A datagram has come. */
   #came(words: Int32Array): void {
-    const at = HEAD + EACH * (this.#comm.rank - words[2]);
-    const isHere = words.length >= HEAD && at >= HEAD && at + EACH <= words.length;
+    const head = this.#head;
+    const at = head + EACH * (this.#comm.rank - words[2]);
+    const isHere = words.length >= head && at >= head && at + EACH <= words.length;
     if (!isHere || words[0] !== this.#step || this.#mine !== undefined) return;
-    this.#mine = [words[1], words[at], words[at + 1]];
+    this.#mine = [words[1], words[at], words[at + 1], words.slice(HEAD, head)];
     this.multicasts++;
   }
 
   // ---- the manager --------------------------------------------------------------------------------------------------
 
-  *#manage(channel: Channel, puts: Int32Array, gets: Int32Array, speaks: number): Step {
+  *#manage(channel: Channel, own: Int32Array): Step {
     const { size } = channel;
     const sums = new Int32Array(EACH * size);
-    let someoneSpeaks = speaks;
+    const totals = new Int32Array(this.#head - HEAD);
+    let someoneSpeaks = 0;
     const add = (words: Int32Array): void => {
       someoneSpeaks |= words[0];
-      for (let i = 1; i + EACH < words.length; i += 1 + EACH) {
+      const from = totals.length === 0 ? 1 : 3;
+      if (from > 1) addLoad(totals, { packets: words[1], microseconds: words[2] });
+      for (let i = from; i + EACH < words.length; i += 1 + EACH) {
         sums[EACH * words[i]] += words[i + 1];
         sums[EACH * words[i] + 1] += words[i + 2];
       }
     };
-    add(plan(puts, gets, speaks));
+    add(own);
     for (let source = 1; source < size; source++) add(yield* receiveWords(channel, source));
     this.#sums = sums;
+    this.#totals = totals;
     this.#speaks = someoneSpeaks;
     this.#summed = this.#step;
-    this.#mine = [someoneSpeaks, sums[0], sums[1]];
+    this.#mine = [someoneSpeaks, sums[0], sums[1], totals];
     if (size > 1) this.#announce(size);
     for (const source of this.#asked) this.#answer(source);
     this.#asked.clear();
@@ -181,7 +202,8 @@ export class MulticastCounts implements Counting {
     const parts: Int32Array[] = [];
     for (let first = 0; first < size; first += this.#sumsOfPart) {
       const end = Math.min(size, first + this.#sumsOfPart);
-      parts.push(Int32Array.of(this.#step, this.#speaks, first, ...this.#sums.subarray(EACH * first, EACH * end)));
+      const sums = this.#sums.subarray(EACH * first, EACH * end);
+      parts.push(Int32Array.of(this.#step, this.#speaks, first, ...this.#totals, ...sums));
     }
     if (this.#group.send(parts)) this.multicasts++;
     // No datagrams: each process gets a message.
@@ -190,8 +212,8 @@ export class MulticastCounts implements Counting {
 
   #answer(source: number): void {
     const at = EACH * source;
-    const answer = Int32Array.of(this.#summed, this.#speaks, this.#sums[at], this.#sums[at + 1]);
-    this.#questions.send(source, bytesOf(answer));
+    const [puts, gets] = this.#sums.subarray(at, at + EACH);
+    this.#questions.send(source, bytesOf(Int32Array.of(this.#summed, this.#speaks, puts, gets, ...this.#totals)));
   }
 
   /** At the manager a question, at the others its answer. */
@@ -201,16 +223,18 @@ export class MulticastCounts implements Counting {
       this.nacks++;
       if (words[0] === this.#summed) this.#answer(source);
       else this.#asked.add(source);
-    } else if (words[0] === this.#step && this.#mine === undefined) this.#mine = [words[1], words[2], words[3]];
+    } else if (words[0] === this.#step && this.#mine === undefined) {
+      this.#mine = [words[1], words[2], words[3], words.subarray(4)];
+    }
   }
 }
 
 /**
- * What a process tells the manager: whether it speaks; then the process, its puts and gets, for each that it has any
- * for.
+ * What a process tells the manager: whether it speaks; its load, if all say so; then the process, its puts and gets,
+ * for each that it has any for.
  */
-function plan(puts: Int32Array, gets: Int32Array, speaks: number): Int32Array {
-  const words = [speaks];
+function plan(puts: Int32Array, gets: Int32Array, speaks: number, load: Load | undefined): Int32Array {
+  const words = load === undefined ? [speaks] : [speaks, load.packets, load.microseconds];
   for (let pid = 0; pid < puts.length; pid++) if (puts[pid] + gets[pid] > 0) words.push(pid, puts[pid], gets[pid]);
   return Int32Array.from(words);
 }

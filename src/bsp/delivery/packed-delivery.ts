@@ -29,10 +29,10 @@ import { Variables } from '../variables.ts';
 import type { Carrier } from './carrier.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { Counting } from './counts.ts';
-import type { Delivery, Superstep } from './delivery.ts';
+import type { Delivery, DeliveryStatistics, Superstep } from './delivery.ts';
 import type { PackedKind } from './delivery-kinds.ts';
 import { DirectRequests } from './direct-requests.ts';
-import { MulticastCounts, type MulticastStatistics } from './multicast-counts.ts';
+import { MulticastCounts } from './multicast-counts.ts';
 import { ZeroCopy } from './zero-copy-delivery.ts';
 
 /** What a message or a chunk has in its second word; the first one is the superstep. */
@@ -148,8 +148,9 @@ export class PackedDelivery implements Delivery {
     return (this.#isCounting ? this.#counts.isPolling?.() : this.#carrier.isPolling?.()) ?? false;
   }
 
-  get statistics(): MulticastStatistics | undefined {
-    return this.#counts instanceof MulticastCounts ? this.#counts : undefined;
+  get statistics(): DeliveryStatistics {
+    const multicast = this.#counts instanceof MulticastCounts ? this.#counts : undefined;
+    return { multicast, pacing: this.#carrier.statistics };
   }
 
   waitsFor(): string {
@@ -179,11 +180,12 @@ export class PackedDelivery implements Delivery {
     const leaving = this.#leaving(superstep);
     this.#isCounting = true;
     const puts = Int32Array.from({ length: size }, (_, pid) => leaving[pid]?.length ?? 0);
-    const counts = yield* this.#counts.exchange(this.#counting, puts, this.#getChunks(superstep), numbers);
+    const load = this.#carrier.announce?.(leaving.map((line) => line?.map(({ chunk }) => 4 * chunk.i32[chunk.at])));
+    const counts = yield* this.#counts.exchange(this.#counting, puts, this.#getChunks(superstep), numbers, load);
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;
-    this.#carrier.expect(counts.puts);
+    this.#carrier.expect(counts.puts, counts.totals);
     superstep.compare(counts.numbers);
     this.#takeOwn(superstep);
     this.#sendGets(superstep);
@@ -201,6 +203,7 @@ export class PackedDelivery implements Delivery {
       this.#poll();
       if (!messenger.drained || !this.#carrier.isSilent) yield;
     }
+    this.#carrier.delivered?.();
     this.#zero?.next(this.#comm.now() - began);
     this.pool.recycle();
     this.#answers.reset();

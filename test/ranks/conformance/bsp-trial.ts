@@ -4,8 +4,16 @@ import type { Communicator, RmaError } from 'onesided';
 import { type Bsp, type BspOptions, begin } from 'onesided/bsp';
 import type { Trial } from './requirement.ts';
 
-/** What ranks have by themselves; and messages, where they could share memory, with other headers and counts. */
-export const WAYS: readonly BspOptions[] = [{}, { delivery: 'packed', headers: 'plain', counts: 'tree' }];
+const PACKED: BspOptions = { delivery: 'packed', headers: 'plain', counts: 'tree' };
+const PACED: BspOptions[] = [{ pacing: { slot: 2, packet: 64 } }, { pacing: 'auto', counts: 'all-to-all' }];
+
+/**
+ * What ranks have by themselves; and messages, where they could share memory, with other headers and counts, and now
+ * and then in packets that are paced.
+ */
+export function waysOf({ shared }: Trial): readonly BspOptions[] {
+  return [{}, { ...PACKED, ...shared.pick([{}, ...PACED]) }];
+}
 
 /** What a requirement is written with. */
 export interface BspTrial {
@@ -23,7 +31,7 @@ export interface BspTrial {
 /** @param broken the computation cannot go on after it: it ends by an error that all processes get */
 export function inComputation(run: (b: BspTrial, t: Trial) => unknown, broken = false): (t: Trial) => Promise<void> {
   return async (t) => {
-    for (const way of WAYS) {
+    for (const way of waysOf(t)) {
       const bsp = await begin(t.comm, way);
       const { pid, nprocs } = bsp;
       let calls = 0;

@@ -15,7 +15,7 @@
  */
 import assert from 'node:assert/strict';
 import type { Communicator, RmaError, TypedArray } from 'onesided';
-import { type Bsp, type BspOptions, begin, type CountExchange, type HeaderName } from 'onesided/bsp';
+import { type Bsp, type BspOptions, begin, type CountExchange, type HeaderName, type PacingOption } from 'onesided/bsp';
 import { DELIVERIES } from './kinds.ts';
 import { Random } from './random.ts';
 
@@ -25,6 +25,11 @@ const HEADERS = namesOf<HeaderName>({ compressed: true, plain: true });
 const COUNTS = namesOf<CountExchange>({ 'all-to-all': true, tree: true, multicast: true });
 /** Milliseconds: at once, soon, and later than on most machines anything is late. */
 const PATIENCE = [0, 1, 10];
+/** Slots of microseconds, since these programs have many packets of a few bytes. */
+const PACINGS: readonly PacingOption[] = [
+  ...(['none', 'none', 'slots', 'auto'] as const),
+  ...[{ slot: 0, packet: 64 }, { slot: 1.5 }, { slot: 2, Q: 1, packet: 1000 }, { slot: 3, packet: 200 }],
+];
 /** Less than a chunk, with its headers: what one process has for another one is not cut into pieces. */
 const UNCUT_BYTES = 16_000;
 
@@ -99,12 +104,18 @@ function drawn(seed: number): BspOptions {
     counts: random.pick(COUNTS),
     nackAfter: random.pick(PATIENCE),
     report: random.below(2) === 0,
+    pacing: random.pick(PACINGS),
   };
+}
+
+/** What goes in packets can be paced. */
+function possible(given: BspOptions, { pacing = 'none', ...others }: BspOptions): BspOptions {
+  return others.delivery === 'packed' || given.pacing !== undefined ? { ...others, pacing } : others;
 }
 
 /** @param given options that are not drawn */
 export async function bspRandom(world: Communicator, seed: number, blocks: boolean, given: BspOptions): Promise<void> {
-  let options: BspOptions = { ...drawn(seed), ...given };
+  let options = possible(given, { ...drawn(seed), ...given });
   let bsp: Bsp;
   try {
     bsp = await begin(world, options);
