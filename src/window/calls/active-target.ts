@@ -354,9 +354,15 @@ export class ActiveTarget {
   test(): boolean {
     const origins = this.#epochs.exposure.checkWait('test');
     if (this.#ended(origins, 1)) return true;
-    const { tasks } = this.#epochs.comm.job;
-    if (tasks !== undefined) tasks.vainLooks.note(() => `test of ${this.#epochs.what}`);
-    return false;
+    // In vain: a program that only tests and computes never waits, so what this rank has under way, a long message for
+    // one, goes on here.
+    const look: Operation = {
+      advance: () => this.#general.tryWait(origins),
+      describe: () => `test of ${this.#epochs.what}`,
+    };
+    if (!this.#epochs.comm.members.look(look)) return false;
+    this.#epochs.exposure.ended();
+    return true;
   }
 
   #ended(origins: readonly number[], looks: number): boolean {
