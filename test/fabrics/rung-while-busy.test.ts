@@ -32,7 +32,7 @@ const WAYS: Readonly<Record<string, Main>> = {
   },
   'looking and computing': async (world, win) => {
     for (let i = 0; !win.testNotify(); i++) {
-      if (i > 10_000) throw new Error('nothing has come');
+      if (i > 100_000) throw new Error('nothing has come');
       await world.compute(1);
     }
   },
@@ -51,7 +51,7 @@ describe.each(CASES)('on %s, %s', (name, way) => {
         const data = new Uint8Array(bytes);
         if (world.rank === 0) {
           if (bytes > 0) await world.send(data.fill(7), 1);
-          await world.compute(300);
+          await world.compute(1000);
           await WAYS[way](world, win);
         } else {
           if (bytes > 0) await world.receive(data, 0);
@@ -81,7 +81,7 @@ const ENDS: Readonly<Record<string, Main>> = {
   },
   'looking and computing': async (world, win) => {
     for (let i = 0; !win.test(); i++) {
-      if (i > 10_000) throw new Error('nothing has come');
+      if (i > 100_000) throw new Error('nothing has come');
       await world.compute(1);
     }
   },
@@ -101,7 +101,7 @@ describe.each(fabricNames().flatMap((name) => Object.keys(ENDS).map((end) => [na
           if (world.rank === 0) {
             await win.post(other);
             await world.send(data.fill(7), 1);
-            await world.compute(300);
+            await world.compute(1000);
             await ENDS[end](world, win);
           } else {
             await world.receive(data, 0);

@@ -26,6 +26,8 @@ export class TcpEnd implements SegmentEnd {
   acknowledgements = 0;
   /** It was given up: what is written fails. */
   isBroken = false;
+  /** Called when nobody at this end wants it any more. What was written is sent all the same. */
+  whenForgotten: (() => void) | undefined;
   readonly sender: TcpSender;
   readonly #host: TcpHost;
   readonly #receiver: TcpReceiver;
@@ -55,6 +57,10 @@ export class TcpEnd implements SegmentEnd {
       const { agenda } = this.#host;
       agenda.at(agenda.now, this.station, { happen: () => written.failed() });
     } else this.sender.write(bytes, written);
+  }
+
+  forget(): void {
+    this.whenForgotten?.();
   }
 
   take({ sequence, length, acknowledgement }: Segment): void {

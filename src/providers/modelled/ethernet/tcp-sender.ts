@@ -29,7 +29,7 @@ export interface Written {
   delivered(): void;
   /** The sender knows. */
   acknowledged(): void;
-  /** The connection was given up before it was delivered. */
+  /** The connection was given up before it was acknowledged. */
   failed(): void;
 }
 
@@ -125,7 +125,8 @@ export class TcpSender {
     this.#timer.clear();
     this.#recovered();
     this.#next = this.#acknowledged = this.#written;
-    while (this.#undelivered.length > 0) this.#undelivered.shift()!.written.failed();
+    while (this.#undelivered.length > 0) this.#undelivered.shift();
+    while (this.#unacknowledged.length > 0) this.#unacknowledged.shift()!.written.failed();
   }
 
   #recovered(): void {
