@@ -307,11 +307,18 @@ describe('a timer', () => {
 
   test('runs out once, at the time that it was set to last, whether that was sooner or later', () => {
     const { simulator, timer, ran } = make();
-    for (const time of [300, 500, 100, 400]) timer.set(time);
-    expect(timer.isSet).toBe(true);
-    runAll(simulator);
-    expect(ran).toEqual([400]);
-    expect(timer.isSet).toBe(false);
+    for (const times of [
+      [300, 500, 100, 400],
+      [500, 100, 200],
+      [500, 400, 100, 450],
+    ]) {
+      for (const time of times) timer.set(simulator.now + time);
+      expect(timer.isSet).toBe(true);
+      const began = simulator.now;
+      simulator.drain(() => false);
+      expect(ran.splice(0)).toEqual([began + times.at(-1)!]);
+      expect(timer.isSet).toBe(false);
+    }
   });
 
   test('that is clear does not move the time on, and can be set again after that', () => {
@@ -366,15 +373,24 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])('every byte comes once and in order where a 
     expect(came[1 - side].indexOf(0)).toBe(written[side]);
   }
   expect(a.sender.timeouts + a.sender.retransmissions).toBeGreaterThan(0);
-  // Nothing is on its way, and nobody waits for anything.
-  expect(simulator.underWay).toBe(0);
 });
 
-test('while what was lost is not sent again, something is under way', () => {
-  const { simulator, a } = pair({}, ({ length }, number) => length > 0 && number === 0);
-  a.write(100, new NotedWrite(simulator));
-  simulator.drain(() => simulator.now >= 100);
-  expect(simulator.underWay).toBe(1);
-  runAll(simulator);
-  expect(simulator.underWay).toBe(0);
+test('nobody concludes that nothing will change while what was lost is not sent again', () => {
+  const stuckAt = (loses: boolean): number => {
+    const { simulator, a } = pair({}, ({ length }, number) => loses && length > 0 && number === 0);
+    let stuck = Number.NaN;
+    const observer = { idle: () => {}, failed: () => {}, stuck: () => void (stuck = simulator.now) };
+    simulator.observer = observer;
+    a.write(100, new NotedWrite(simulator));
+    // A rank that asks each millisecond.
+    const ask = (): void => {
+      simulator.askedInVain();
+      at(simulator, simulator.now + 1000, 1, ask);
+    };
+    ask();
+    runAll(simulator, () => !Number.isNaN(stuck));
+    return stuck;
+  };
+  expect(stuckAt(false)).toBeLessThan(100_000);
+  expect(stuckAt(true)).toBeGreaterThan(500_000);
 });

@@ -15,8 +15,6 @@ import type { EthernetNumbers } from './ethernet-numbers.ts';
 export interface Agenda {
   /** Microseconds. */
   readonly now: number;
-  /** What will change something by itself, which nobody need ask for. */
-  underWay: number;
   at(time: number, station: number, event: FabricEvent): void;
   atDeadline(time: number, station: number, deadline: DeadlineEvent): void;
   /** A frame was lost. */

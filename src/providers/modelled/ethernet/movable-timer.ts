@@ -12,16 +12,19 @@ export class MovableTimer implements DeadlineEvent {
   readonly #agenda: Agenda;
   readonly #station: number;
   readonly #run: () => void;
-  /** When it runs out; infinite: it is clear. */
   #due = Number.POSITIVE_INFINITY;
-  /** Entries in the queue, and the time of the soonest of them. */
-  #entries = 0;
-  #soonest = Number.POSITIVE_INFINITY;
+  /** The times of its entries in the queue, the soonest last. It is the next to leave the queue. */
+  readonly #entries: number[] = [];
 
   constructor(agenda: Agenda, station: number, run: () => void) {
     this.#agenda = agenda;
     this.#station = station;
     this.#run = run;
+  }
+
+  /** When it runs out; infinite: it is clear. */
+  get due(): number {
+    return this.#due;
   }
 
   get isSet(): boolean {
@@ -30,7 +33,7 @@ export class MovableTimer implements DeadlineEvent {
 
   set(time: number): void {
     this.#due = time;
-    if (this.#entries === 0 || time < this.#soonest) this.#enter(time);
+    this.#enter();
   }
 
   clear(): void {
@@ -42,21 +45,23 @@ export class MovableTimer implements DeadlineEvent {
   }
 
   dropped(): void {
-    this.#entries--;
+    this.#entries.pop();
   }
 
   happen(): void {
-    this.#entries--;
+    this.#entries.pop();
     if (!this.isSet) return;
     if (this.#due <= this.#agenda.now) {
       this.clear();
       this.#run();
-    } else if (this.#entries === 0) this.#enter(this.#due);
+    } else this.#enter();
   }
 
-  #enter(time: number): void {
-    this.#entries++;
-    this.#soonest = time;
-    this.#agenda.atDeadline(time, this.#station, this);
+  /** Has an entry in the queue that comes no later than the timer runs out. */
+  #enter(): void {
+    const soonest = this.#entries.at(-1);
+    if (soonest !== undefined && soonest <= this.#due) return;
+    this.#entries.push(this.#due);
+    this.#agenda.atDeadline(this.#due, this.#station, this);
   }
 }

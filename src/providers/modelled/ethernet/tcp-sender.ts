@@ -14,6 +14,7 @@
  *   timeout sends again from the first byte on that was not acknowledged, from a congestion window of one segment.
  */
 import { Fifo } from '../../../fifo.ts';
+import type { FabricEvent } from '../event-queue.ts';
 import { MOST_WINDOW, type TcpNumbers } from './ethernet-numbers.ts';
 import type { Agenda } from './medium.ts';
 import { MovableTimer } from './movable-timer.ts';
@@ -22,6 +23,7 @@ import { MovableTimer } from './movable-timer.ts';
 const DUPLICATES = 3;
 /** Times that the timeout doubles. */
 const MOST_BACK_OFF = 64;
+const NOTHING: FabricEvent = { happen: () => {} };
 
 /** What a write is told. */
 export interface Written {
@@ -45,6 +47,7 @@ export class TcpSender {
   timeouts = 0;
   readonly #agenda: Agenda;
   readonly #numbers: TcpNumbers;
+  readonly #station: number;
   readonly #emit: (sequence: number, length: number) => void;
   readonly #giveUp: () => void;
   readonly #timer: MovableTimer;
@@ -70,6 +73,7 @@ export class TcpSender {
   #tries = 0;
   readonly #undelivered = new Fifo<Write>();
   readonly #unacknowledged = new Fifo<Write>();
+  /** Something was lost, and not all is acknowledged yet. */
   #recovering = false;
 
   /** @param giveUp the connection is of no use any more */
@@ -82,6 +86,7 @@ export class TcpSender {
   ) {
     this.#agenda = agenda;
     this.#numbers = numbers;
+    this.#station = station;
     this.#emit = emit;
     this.#giveUp = giveUp;
     this.#congestion = numbers.window0;
@@ -114,24 +119,26 @@ export class TcpSender {
   /** A segment with data was lost, or an acknowledgement for this end: that much is known to the model only. */
   noteLoss(): void {
     this.#agenda.lost();
-    // It will be sent again by itself, if only after a timeout: nobody may conclude meanwhile that nothing happens.
-    if (this.#recovering || this.#acknowledged === this.#next) return;
+    if (this.#acknowledged === this.#next) return;
     this.#recovering = true;
-    this.#agenda.underWay++;
+    this.#announce();
   }
 
   /** Nothing goes any more. */
   end(): void {
     this.#timer.clear();
-    this.#recovered();
+    this.#recovering = false;
     this.#next = this.#acknowledged = this.#written;
     while (this.#undelivered.length > 0) this.#undelivered.shift();
     while (this.#unacknowledged.length > 0) this.#unacknowledged.shift()!.written.failed();
   }
 
-  #recovered(): void {
-    if (this.#recovering) this.#agenda.underWay--;
-    this.#recovering = false;
+  /**
+   * What was lost is sent again when the timer runs out, at the latest. Deadlines do not count where ranks ask again
+   * and again whether something has changed (`Simulator.askedInVain`); this will happen, and counts.
+   */
+  #announce(): void {
+    this.#agenda.at(this.#timer.due, this.#station, NOTHING);
   }
 
   #push(): void {
@@ -168,6 +175,7 @@ export class TcpSender {
     const { timeout, firstTimeout } = this.#numbers;
     const measured = this.#mean === 0 ? firstTimeout : this.#mean + 4 * this.#deviation;
     this.#timer.set(this.#agenda.now + Math.max(timeout, measured) * this.#backOff);
+    if (this.#recovering) this.#announce();
   }
 
   /** Bytes that were not acknowledged before are. */
@@ -197,7 +205,7 @@ export class TcpSender {
     const writes = this.#unacknowledged;
     while (writes.length > 0 && writes.first!.end <= byte) writes.shift()!.written.acknowledged();
     this.#push();
-    if (this.#acknowledged === this.#next) this.#recovered();
+    if (this.#acknowledged === this.#next) this.#recovering = false;
   }
 
   #measure(byte: number): void {
