@@ -14,6 +14,7 @@ import { runTasks } from '../start/tasks.ts';
 
 export type { BarrierKind, BarrierOptions } from '../collective/barrier-kinds.ts';
 export { type ProcessorUse, processorUse } from '../collective/processor-use.ts';
+export { tcpVariants } from '../providers/modelled/ethernet/tcp-variants.ts';
 export { type FabricDescription, readFabric } from '../providers/modelled/fabric-description.ts';
 export type { Fabric } from '../providers/modelled/fabric-numbers.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/known-fabrics.ts';

@@ -33,3 +33,14 @@ describe.each(tried)('with %o', (options) => {
     });
   });
 });
+
+const ETHERNETS = IN_GATE ? [] : ['ethernet-10-bus', 'ethernet-100-bus', 'ethernet-100-switch'];
+describe.each(ETHERNETS)('on %s, with losses', (fabric) => {
+  describe.each(tried)('with %o', (options) => {
+    const cases = bspCases({ ...options, seed: seedOfRun(), programs: 10, blocks: false });
+    test.each(Object.entries(cases))('%s', async (_, run) => {
+      const faults = { loss: 0.05 };
+      await runTasks(4, async (world) => void (await run(world)), { fabric, seed: seedOfRun(), faults });
+    });
+  });
+});

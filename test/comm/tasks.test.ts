@@ -244,7 +244,7 @@ describe('what cannot be', () => {
     for (const [size, options, words] of [
       [0, FABRIC, /number of ranks/],
       [1.5, FABRIC, /number of ranks/],
-      [1, { fabric: 'tin-cans' }, /no fabric is named "tin-cans"; give bsp-ib-16, connectx-16-cores, infinihost-64/],
+      [1, { fabric: 'tin-cans' }, /no fabric is named "tin-cans"; give bsp-ib-16, connectx-16-cores, ethernet-10-bus/],
       [1, { ...FABRIC, seed: -1 }, /seed/],
       [1, { ...FABRIC, order: 'alphabetical' }, /order/],
       [1, { ...FABRIC, timeout: Number.NaN }, /timeout/],

@@ -28,6 +28,9 @@ const OF_CHAPTERS = casesOf<Schedule>(
     [3, base + 3, 'infinihost-64'],
     [4, base + 5, 'infinihost-64'],
     [3, base + 6, 'connectx-16-cores/2'],
+    [3, base + 1, 'ethernet-10-bus'],
+    [4, base + 6, 'ethernet-100-bus'],
+    [3, base + 5, 'ethernet-100-switch/2'],
   ],
   inGate,
 );
@@ -39,6 +42,9 @@ const OF_SCHEMES = casesOf<Schedule>(
     [7, base + 2, 'connectx-16-cores/3'],
     [6, base + 3, 'connectx-16-cores/2'],
     [3, base + 4, 'connectx-16-cores/2'],
+    [2, base + 1, 'ethernet-10-bus'],
+    [4, base + 6, 'ethernet-100-bus/2'],
+    [4, base + 2, 'ethernet-100-switch'],
   ],
   ([size]) => size === 3,
 );

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { type Fabric, fabricNames, loadFabric, observeFabric, readFabric } from '../../src/fabrics/index.ts';
 import type { Communicator } from '../../src/index.ts';
+import { tcpVariants } from '../../src/providers/modelled/ethernet/tcp-variants.ts';
+import { checkFabric } from '../../src/providers/modelled/fabric-description.ts';
 import { runTasks } from '../../src/start/tasks.ts';
 
 const run = (fabric: unknown): Promise<number[]> => runTasks(2, ({ rank }) => rank, { fabric: fabric as Fabric });
@@ -30,6 +32,9 @@ describe('descriptions', () => {
     expect(fabricNames()).toEqual([
       'bsp-ib-16',
       'connectx-16-cores',
+      'ethernet-10-bus',
+      'ethernet-100-bus',
+      'ethernet-100-switch',
       'infinihost-64',
       'infinihost-express',
       'infinihost-pci-x',
@@ -87,6 +92,42 @@ describe('descriptions', () => {
   test('what it does not know is refused: it may be a misspelt field', () => {
     expect(errorOf((d) => (d['link']['latancy'] = { value: 1, source: 'a' }))).toContain('link.latancy is not a field');
     expect(errorOf((d) => (d['links'] = {}))).toContain('links is not a field');
+  });
+
+  test('of an Ethernet are complete, and what does not go together is told', () => {
+    const bus = loadFabric('ethernet-10-bus') as Required<Fabric>;
+    const behind = loadFabric('ethernet-100-switch') as Required<Fabric>;
+    const { adapter, ethernet, tcp } = bus;
+    const errorWith = (change: object, fabric: Fabric = bus): string => {
+      try {
+        checkFabric({ ...fabric, ...change });
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'ERR_ARG' });
+        return (error as Error).message;
+      }
+      return 'nothing is wrong';
+    };
+    const without = (part: object, field: string): object => ({ ...part, [field]: undefined });
+    for (const field of Object.keys(ethernet)) {
+      expect(errorWith({ ethernet: without(ethernet, field) })).toContain(`ethernet.${field} is missing`);
+    }
+    for (const field of Object.keys(tcp)) expect(errorWith({ tcp: without(tcp, field) })).toContain(`tcp.${field} is`);
+    for (const field of ['room', 'forward'])
+      expect(errorWith({ ethernet: without(behind.ethernet, field) }, behind)).toContain(
+        `${field} is missing: a switch`,
+      );
+    expect(errorWith({ ethernet: { ...ethernet, room: 4 } })).toContain('ethernet.room has no meaning on a bus');
+    expect(errorWith({ ethernet: { ...behind.ethernet, slot: 5 } }, behind)).toContain('ethernet.slot has no meaning');
+    expect(errorWith({ tcp: undefined })).toContain('tcp is missing: ethernet goes with it');
+    expect(errorWith({ ethernet: undefined })).toContain('ethernet is missing: tcp goes with it');
+    expect(errorWith({ ethernet: { ...ethernet, propagation: 27.3 } })).toContain('propagation must be below 27.20');
+    expect(errorWith({ ethernet: { ...ethernet, jam: 3 } })).toContain('ethernet.jam must be a third of');
+    expect(errorWith({ tcp: { ...tcp, mss: 1461 } })).toContain('tcp.mss must be at most 1460');
+    expect(errorWith({ tcp: { ...tcp, window0: 1000 } })).toContain('tcp.window0 must be tcp.mss (1460) or more');
+    expect(errorWith({ adapter: { ...adapter, packet: 1465 } })).toContain('adapter.packet must be at most 1464');
+    expect(errorWith({ adapter: { ...adapter, barrierSend: 1, barrierReceive: 1 } })).toContain('no barriers');
+    for (const variant of Object.values(tcpVariants))
+      expect(errorWith({ tcp: { ...tcp, ...variant } })).toMatch(/^noth/);
   });
 
   test('files that are not there, or no JSON, are told', () => {

@@ -63,3 +63,12 @@ await verbsConformance(
   'the modelled fabric, losses, writes that are placed late',
   new Modelled('infinihost-64', seed, { delay: 2, loss: 0.02, placement: 20 }),
 );
+await verbsConformance('a bus of 10 Mbit/s', new Modelled('ethernet-10-bus', 1, {}, false));
+await verbsConformance(
+  'a bus of 100 Mbit/s, losses, delays, writes that are placed late',
+  new Modelled('ethernet-100-bus', seed, { delay: 100, loss: 0.02, placement: 200 }),
+);
+await verbsConformance(
+  'a switch of 100 Mbit/s, frames that overtake each other, losses',
+  new Modelled('ethernet-100-switch', seed, { delay: 500, loss: 0.02 }),
+);

@@ -1,5 +1,6 @@
 /** What a queue pair is connected to, which way leads there, and how far what it has sent has come on that way. */
 import { WrOpcode } from '../../verbs/queue-pair.ts';
+import type { TcpEnd } from './ethernet/tcp-connection.ts';
 import type { ModelledParent, ModelledPeer } from './modelled-parent.ts';
 
 export class Connection {
@@ -17,6 +18,7 @@ export class Connection {
   /** Messages that have gone and come on this connection, and whether their buffer is one that every poll looks at. */
   #messages = 0;
   #isPolled = false;
+  #tcp: TcpEnd | undefined;
 
   /** @param number of the queue pair at this end */
   constructor(context: ModelledParent, number: number) {
@@ -30,6 +32,8 @@ export class Connection {
   }
 
   disconnect(): void {
+    this.#tcp?.forget();
+    this.#tcp = undefined;
     this.destMember = -1;
     this.endPolling();
   }
@@ -59,6 +63,16 @@ export class Connection {
     const { node } = this.#context.fabric;
     const message = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
     return (message ? node.messagesByMemory : node.rdmaByMemory) === 1 && this.#context.near(this.destMember);
+  }
+
+  /** This end of the TCP connection that requests go by, on an Ethernet; undefined where they go another way. */
+  get tcp(): TcpEnd | undefined {
+    const { shared, member } = this.#context;
+    const { ethernet } = shared;
+    if (ethernet === undefined || this.#context.near(this.destMember)) return undefined;
+    if (this.#tcp === undefined || this.#tcp.isBroken)
+      this.#tcp = ethernet.connect(member, this.#number, this.destMember, this.#destNumber);
+    return this.#tcp;
   }
 
   countMessage(): void {

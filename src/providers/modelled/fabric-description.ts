@@ -5,6 +5,7 @@
  * means and how they work together.
  */
 import { RmaError, show } from '../../errors.ts';
+import { checkEthernet } from './ethernet/check-ethernet.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import { observedPart } from './observed.ts';
 
@@ -14,8 +15,10 @@ type Rule = 'time' | 'positive' | 'gap' | readonly [from: number, to: number];
 const FLAG = [0, 1] as const;
 /** Bytes of the longest message that the library itself sends in one piece (start/tasks.ts). */
 export const LEAST_MESSAGE = 8192;
+type Numbers<Part extends keyof Fabric> = NonNullable<Fabric[Part]>;
+
 const RULES: {
-  readonly [Part in Exclude<keyof Fabric, 'name' | 'about'>]: { readonly [Field in keyof Fabric[Part]]-?: Rule };
+  readonly [Part in Exclude<keyof Fabric, 'name' | 'about'>]-?: { readonly [Field in keyof Numbers<Part>]-?: Rule };
 } = {
   host: {
     post: 'time',
@@ -68,7 +71,39 @@ const RULES: {
   link: { latency: 'positive', outGap: 'gap', inGap: 'gap' },
   switch: { latency: 'time', leafPorts: [1, 65_536], uplinks: [1, 65_536], levels: [2, 32], further: 'time' },
   retry: { timeout: 'positive' },
+  ethernet: {
+    kind: [1, 2],
+    gap: 'gap',
+    preamble: 'time',
+    interframe: 'time',
+    propagation: 'positive',
+    mtu: [68, 65_535],
+    driver: 'time',
+    slot: 'positive',
+    jam: 'time',
+    attempts: [1, 1000],
+    backoffLimit: [1, 30],
+    room: [1, 2 ** 20],
+    forward: 'time',
+  },
+  tcp: {
+    mss: [1, 65_495],
+    window: [1, 65_535],
+    window0: [1, 65_535],
+    delay: 'time',
+    segments: [0, 2 ** 20],
+    counted: FLAG,
+    tick: FLAG,
+    timeout: 'positive',
+    firstTimeout: 'positive',
+    retries: [1, 1000],
+    header: [1, 256],
+    silent: FLAG,
+  },
 };
+
+/** Parts that a description need not have. */
+const OPTIONAL_PARTS: ReadonlySet<string> = new Set(['ethernet', 'tcp']);
 
 /** Numbers that a description need not have. */
 const OPTIONAL: ReadonlySet<string> = new Set([
@@ -82,6 +117,15 @@ const OPTIONAL: ReadonlySet<string> = new Set([
   'adapter.barrierReceive',
   'switch.levels',
   'switch.further',
+  'ethernet.slot',
+  'ethernet.jam',
+  'ethernet.attempts',
+  'ethernet.backoffLimit',
+  'ethernet.room',
+  'ethernet.forward',
+  'tcp.counted',
+  'tcp.tick',
+  'tcp.silent',
 ]);
 
 /** No time of a fabric is as long: a second, where microseconds are meant, would be a mistake of the unit. */
@@ -91,9 +135,9 @@ const LONGEST_GAP = 1000;
 
 /** A fabric in the form of a file: each number with the source that it comes from. */
 export type FabricDescription = {
-  readonly [Part in keyof Fabric]: Fabric[Part] extends string
+  readonly [Part in keyof Fabric]: Numbers<Part> extends string
     ? string
-    : { readonly [Field in keyof Fabric[Part]]: { readonly value: number; readonly source: string } };
+    : { readonly [Field in keyof Numbers<Part>]: { readonly value: number; readonly source: string } };
 };
 
 /** Reads one number of a fabric, which stands at `field`. */
@@ -146,6 +190,7 @@ function read(file: string, description: unknown, readNumber: ReadNumber): Fabri
       fabric[name] = whole[name];
       continue;
     }
+    if (whole[name] === undefined && OPTIONAL_PARTS.has(name)) continue;
     const given = part(file, name, whole[name]);
     const numbers: Record<string, number> = {};
     for (const field of Object.keys(given)) {
@@ -158,7 +203,11 @@ function read(file: string, description: unknown, readNumber: ReadNumber): Fabri
     }
     fabric[name] = Object.freeze(numbers);
   }
-  return Object.freeze(fabric) as unknown as Fabric;
+  const checked = Object.freeze(fabric) as unknown as Fabric;
+  // Observed parts were checked, and tell whoever observes them of each look.
+  if (observedPart(whole['ethernet']) === undefined || observedPart(whole['tcp']) === undefined)
+    checkEthernet(checked, (field, what) => wrong(file, field, what));
+  return checked;
 }
 
 function readSourced(file: string, field: string, given: unknown, rule: Rule): number {

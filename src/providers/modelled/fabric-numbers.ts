@@ -1,3 +1,5 @@
+import type { EthernetNumbers, TcpNumbers } from './ethernet/ethernet-numbers.ts';
+
 /** The numbers of a fabric, without their sources. Times are microseconds; costs of bytes are microseconds per byte. */
 export interface Fabric {
   /** The fabric's name. */
@@ -140,4 +142,11 @@ export interface Fabric {
     /** The time after which a request without an answer is sent again. */
     readonly timeout: number;
   };
+  /**
+   * Absent for most fabrics. With it, nodes are stations of an Ethernet, and bus, link, switch and the times of the
+   * adapter apply to nothing but what stays in a node, and to serving reads and atomics.
+   */
+  readonly ethernet?: EthernetNumbers;
+  /** Requests of connected queue pairs go by TCP, datagrams by UDP; there with `ethernet`, absent without it. */
+  readonly tcp?: TcpNumbers;
 }

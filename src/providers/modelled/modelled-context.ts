@@ -19,6 +19,7 @@ import { AddressHandles, groupInMemory, memberGid } from '../core/address-handle
 import { ContextCore } from '../core/context-base.ts';
 import type { MappedRegion } from '../core/local-side.ts';
 import { checkQueuePair, failUsersOf } from '../core/queue-pair-base.ts';
+import { Ethernet } from './ethernet/ethernet.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import type { Faults } from './faults.ts';
 import { BarrierGroups, ModelledBarrier } from './modelled-barrier.ts';
@@ -40,6 +41,7 @@ export class ModelledFabric implements ModelledShared {
   readonly fabric: Fabric;
   readonly simulator: Simulator;
   readonly network: Network;
+  readonly ethernet: Ethernet | undefined;
   readonly faults: Faults;
   readonly contexts: (ModelledContext | undefined)[];
   readonly device: DeviceAttributes;
@@ -52,6 +54,7 @@ export class ModelledFabric implements ModelledShared {
     this.simulator = simulator;
     this.network = new Network(fabric, ranks);
     this.faults = faults;
+    this.ethernet = Ethernet.of(fabric, simulator, faults, this.network, ranks);
     this.contexts = new Array<undefined>(ranks).fill(undefined);
     this.device = deviceOf(fabric);
   }
@@ -75,6 +78,7 @@ export class ModelledFabric implements ModelledShared {
 
   giveBack(transit: Transit): void {
     if (transit.counted) this.simulator.underWay--;
+    transit.retire();
     this.#transits.push(transit);
   }
 }

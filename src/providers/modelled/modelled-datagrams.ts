@@ -7,16 +7,23 @@
  * them (`faults.loss`) is lost for good, where a connection would send again. One for a group is copied by the
  * switches; each copy is delayed and lost by itself, on the last of its links. At the receiver it is taken in as a
  * message is, or dropped (`Responder.takeDatagram`).
+ *
+ * On an Ethernet a datagram is one frame (UDP), also one for a group. Its request completes when the frame has left its
+ * station, or was given up there: until then it may still wait for the bus.
  */
+
+import { Fifo } from '../../fifo.ts';
 import { GRH_BYTES } from '../../verbs/address-handle.ts';
 import { WcFlag, WcStatus } from '../../verbs/completion-queue.ts';
 import { parseGid } from '../../verbs/gid.ts';
-import { QpState, QpType, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
+import { QpState, SendFlag, WrOpcode } from '../../verbs/queue-pair.ts';
 import { WrField } from '../../verbs/work-request-ring.ts';
 import type { AddressHandleCore } from '../core/address-handles.ts';
 import { writeGrh } from '../core/grh.ts';
 import { Mapping } from '../core/mapped-memory.ts';
 import type { Datagram } from './datagram.ts';
+import { DatagramFrame, datagramPeer, type Receiver } from './ethernet/datagram-frame.ts';
+import type { Ethernet } from './ethernet/ethernet.ts';
 import type { FabricEvent } from './event-queue.ts';
 import { gather, local } from './local-pieces.ts';
 import type { ModelledParent, ModelledShared } from './modelled-parent.ts';
@@ -51,11 +58,10 @@ class Copy implements FabricEvent {
   }
 
   happen(): void {
-    const { simulator, network, contexts } = this.#shared;
+    const { simulator, network } = this.#shared;
     const message = this.#message;
-    const context = contexts[this.#member];
-    const qp = context?.queuePairs.get(this.#number);
-    if (qp === undefined || qp.qpType !== QpType.UD || !qp.isReady) {
+    const qp = datagramPeer(this.#shared, { member: this.#member, number: this.#number });
+    if (qp === undefined) {
       simulator.underWay--;
       return;
     }
@@ -71,6 +77,12 @@ class Copy implements FabricEvent {
   }
 }
 
+/** A request whose datagram may not have left: what becomes of it then. */
+interface Leaving {
+  readonly status: number;
+  hasLeft: boolean;
+}
+
 export class DatagramSender extends SendQueue implements FabricEvent {
   readonly #gid: Uint32Array;
   /**
@@ -79,6 +91,8 @@ export class DatagramSender extends SendQueue implements FabricEvent {
   #doorbells: { readonly first: number; readonly time: number }[] = [];
   /** Times that the requests were forgotten: their completions are not wanted any more. */
   #forgotten = 0;
+  /** On an Ethernet, those that are not complete, in their order. */
+  #leaving = new Fifo<Leaving>();
 
   constructor(context: ModelledParent, qp: Sending, signalAll: boolean) {
     super(context, qp, signalAll);
@@ -133,6 +147,11 @@ export class DatagramSender extends SendQueue implements FabricEvent {
     if (status === WcStatus.SUCCESS && length > device.mtu) status = WcStatus.LOC_LEN_ERR;
     // Destroyed since it was named.
     if (status === WcStatus.SUCCESS && handle === undefined) status = WcStatus.LOC_QP_OP_ERR;
+    const { ethernet } = shared;
+    if (ethernet !== undefined) {
+      this.#sendOn(ethernet, w, handle, status);
+      return;
+    }
     if (status === WcStatus.SUCCESS) this.#depart(w, handle!);
     const { member } = this;
     const forgotten = this.#forgotten;
@@ -172,6 +191,48 @@ export class DatagramSender extends SendQueue implements FabricEvent {
     new Copy(shared, message, member, u32[w + WrField.REMOTE_QPN], byMemory).comeAt(time);
   }
 
+  /** Sends what goes to other nodes as one frame, and the rest by the memory of this one. */
+  #sendOn(ethernet: Ethernet, w: number, handle: AddressHandleCore | undefined, status: number): void {
+    const { simulator, shared } = this.context;
+    const { member } = this;
+    const request: Leaving = { status, hasLeft: false };
+    const leaving = this.#leaving;
+    leaving.push(request);
+    simulator.underWay++;
+    const left = (): void => {
+      simulator.underWay--;
+      request.hasLeft = true;
+      if (leaving === this.#leaving) this.#settle();
+    };
+    if (status !== WcStatus.SUCCESS) {
+      simulator.at(simulator.now, member, { happen: left });
+      return;
+    }
+    const message = this.#messageOf(w, handle!);
+    const receivers = this.#receiversOf(w, handle!);
+    const far = receivers.filter((one) => !this.context.near(one.member));
+    if (far.length > 0) ethernet.medium.carry(new DatagramFrame(shared, message, member, far, left));
+    else simulator.at(simulator.now, member, { happen: left });
+    const { node, adapter } = this.context.fabric;
+    const time = node.messagesByMemory === 1 ? node.latency + local.length * node.gap : adapter.loopback;
+    for (const one of receivers) {
+      if (this.context.near(one.member))
+        new Copy(shared, message, one.member, one.number, true).comeAt(simulator.now + time);
+    }
+    this.#sendNext();
+  }
+
+  #receiversOf(w: number, { isMulticast, words, member }: AddressHandleCore): readonly Receiver[] {
+    if (isMulticast) return this.context.shared.groups.of(words);
+    return [{ member, number: this.ring.u32[w + WrField.REMOTE_QPN] }];
+  }
+
+  /** Completes requests whose datagrams have left, in order. */
+  #settle(): void {
+    const leaving = this.#leaving;
+    while (leaving.first?.hasLeft === true) if (!this.completeOldest(leaving.shift()!.status)) return;
+  }
+
   /** The data that `local` names, taken now, behind their header. */
   #messageOf(w: number, handle: AddressHandleCore): Datagram {
     const { u32 } = this.ring;
@@ -193,5 +254,6 @@ export class DatagramSender extends SendQueue implements FabricEvent {
   /** What has left goes on; its request completes as flushed, or not at all. */
   forgetTransits(): void {
     this.#forgotten++;
+    this.#leaving = new Fifo();
   }
 }

@@ -9,6 +9,7 @@ import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { AddressHandles } from '../core/address-handles.ts';
 import type { MappedRegion } from '../core/local-side.ts';
 import type { Datagram } from './datagram.ts';
+import type { Ethernet } from './ethernet/ethernet.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import type { ModelledPd, ModelledSharedReceiveQueue, ReceiveQueue } from './modelled-receive-queue.ts';
 import type { Groups } from './multicast-groups.ts';
@@ -20,6 +21,7 @@ export interface ModelledShared extends TransitFabric {
   /** By member. */
   readonly contexts: readonly (ModelledParent | undefined)[];
   readonly groups: Groups;
+  readonly ethernet: Ethernet | undefined;
   takeTransit(asking: boolean): Transit;
 }
 

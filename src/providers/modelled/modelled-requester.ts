@@ -238,7 +238,8 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
     transit.bytes = local.length;
     transit.entries = opcode === WrOpcode.RDMA_READ ? local.count : 1;
     this.#transits[slot] = transit;
-    if (shared.faults.drawLoss()) {
+    // TCP sends again itself what an Ethernet loses.
+    if (this.connection.tcp === undefined && shared.faults.drawLoss()) {
       this.#held = true;
       transit.lose();
       return;
@@ -329,6 +330,13 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
     this.#timeoutsLeft--;
     this.next = request;
     this.#resendAt(this.context.simulator.now);
+  }
+
+  /** TCP has given up: whether the request was carried out is not known, so it is not sent again. */
+  broken(transit: Transit): void {
+    const { request } = transit;
+    this.#release(transit);
+    this.#learn(request, WcStatus.RETRY_EXC_ERR);
   }
 
   /** Nothing of this transit is on its way any more. */

@@ -45,6 +45,12 @@ export abstract class SendQueue {
     this.source = new LocalSide(context.regions, qp.pd, qp.ring, local);
   }
 
+  /** Whether a request has a completion of its own when it succeeds. */
+  isSignaled(request: number): boolean {
+    const { ring } = this;
+    return this.#signalAll || (ring.u32[ring.wordsOf(request) + WrField.FLAGS] & SendFlag.SIGNALED) !== 0;
+  }
+
   /** The oldest request is complete, or has failed. @returns whether others can complete behind it */
   protected completeOldest(status: number): boolean {
     const { ring, qp } = this;
@@ -53,8 +59,7 @@ export abstract class SendQueue {
       qp.toError();
       return false;
     }
-    const flags = ring.u32[ring.wordsOf(ring.head) + WrField.FLAGS];
-    if (this.#signalAll || (flags & SendFlag.SIGNALED) !== 0) qp.completeHead(status);
+    if (this.isSignaled(ring.head)) qp.completeHead(status);
     else ring.head = (ring.head + 1) | 0;
     return true;
   }

@@ -59,6 +59,8 @@ const RANK_EVENTS = 2 ** 37;
 export interface DeadlineEvent extends FabricEvent {
   /** It has nothing to do any more. */
   readonly isOver: boolean;
+  /** It was over when its time came, and is not in the queue any more. */
+  dropped?(): void;
 }
 
 /** What a simulator tells the code that runs tasks on it. */
@@ -210,7 +212,9 @@ export class Simulator {
   /** Whether anything is left to happen. Removes deadlines that would be next but have nothing to do. */
   #isLeft(): boolean {
     const deadlines = this.#deadlines;
-    while (this.#next === deadlines && (deadlines.first as DeadlineEvent).isOver) deadlines.pop();
+    while (this.#next === deadlines && (deadlines.first as DeadlineEvent).isOver) {
+      (deadlines.pop() as DeadlineEvent).dropped?.();
+    }
     return this.#next.size > 0;
   }
 

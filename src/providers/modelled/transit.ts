@@ -13,11 +13,19 @@
  * the requests are sent again. The same happens when a queue pair forgets its requests (ERR, RESET).
  *
  * What a read finds is kept on its way back, since later requests may change what it has found.
+ *
+ * On an Ethernet (ethernet/ethernet.ts) a request is a message that the connection's TCP carries, and comes with its
+ * last byte. What has an answer is answered by another one, the other way: reads and atomics, what was refused or is
+ * wrong, and what its sender wants a completion of. The rest is known to be complete when TCP has acknowledged it: so
+ * of a row of requests only the last one costs a frame more, and each has been carried out when it completes.
  */
 import { WcStatus } from '../../verbs/completion-queue.ts';
 import { WrOpcode } from '../../verbs/queue-pair.ts';
 import type { WorkRequestRing } from '../../verbs/work-request-ring.ts';
 import { Mapping } from '../core/mapped-memory.ts';
+import type { Carrying } from './ethernet/ethernet.ts';
+import type { TcpEnd } from './ethernet/tcp-connection.ts';
+import type { Written } from './ethernet/tcp-sender.ts';
 import type { FabricEvent } from './event-queue.ts';
 import type { Fabric } from './fabric-numbers.ts';
 import type { Faults } from './faults.ts';
@@ -28,7 +36,18 @@ import type { Simulator } from './simulator.ts';
 export const NOT_READY = -2;
 const NO_ANSWER = -3;
 
-const Stage = Object.freeze({ ARRIVE: 0, EXECUTE: 1, RETURN: 2, DONE: 3, REFUSED: 4, TIMEOUT: 5 });
+const Stage = Object.freeze({
+  ARRIVE: 0,
+  EXECUTE: 1,
+  RETURN: 2,
+  DONE: 3,
+  REFUSED: 4,
+  TIMEOUT: 5,
+  // On an Ethernet: the other adapter has found the answer; it waits for TCP's acknowledgement; TCP has given up.
+  ANSWER: 6,
+  UNANSWERED: 7,
+  BROKEN: 8,
+});
 
 const NOTHING_FOUND = new Mapping(new ArrayBuffer(8));
 
@@ -38,6 +57,8 @@ export interface TransitFabric {
   readonly network: Network;
   readonly faults: Faults;
   readonly simulator: Simulator;
+  /** What carries requests between nodes in the place of the network. */
+  readonly ethernet: Carrying | undefined;
   /** It is over. */
   giveBack(transit: Transit): void;
 }
@@ -60,6 +81,7 @@ interface Way {
   lastArrival: number;
   lastExecuted: number;
   heldUntil: number;
+  readonly tcp: TcpEnd | undefined;
   peer(): TransitPeer | undefined;
   goesByMemory(opcode: number): boolean;
 }
@@ -76,10 +98,37 @@ export interface TransitSender {
   tookEffect(request: number): void;
   /** What was sent behind a request is out of sequence. */
   discardBehind(request: number): void;
+  /** Whether a request has a completion of its own when it succeeds. */
+  isSignaled(request: number): boolean;
   // What has become of it.
   done(transit: Transit): void;
   refused(transit: Transit): void;
   timeOut(transit: Transit): void;
+  /** It was given up, and may have been carried out. */
+  broken(transit: Transit): void;
+}
+
+/** A request or an answer that TCP carries, as long as the transit does not carry another one. */
+class Carried implements Written {
+  readonly #transit: Transit;
+  isAcknowledged = false;
+
+  constructor(transit: Transit) {
+    this.#transit = transit;
+  }
+
+  delivered(): void {
+    this.#transit.come(this);
+  }
+
+  acknowledged(): void {
+    this.isAcknowledged = true;
+    this.#transit.settle(this);
+  }
+
+  failed(): void {
+    this.#transit.fail(this);
+  }
 }
 
 export class Transit implements FabricEvent {
@@ -95,6 +144,9 @@ export class Transit implements FabricEvent {
   counted = false;
   #stage: number = Stage.ARRIVE;
   #found = NOTHING_FOUND;
+  #carried: Carried | undefined;
+  /** An event of it is in the queue. */
+  #isQueued = false;
   readonly #shared: TransitFabric;
 
   constructor(shared: TransitFabric) {
@@ -117,10 +169,15 @@ export class Transit implements FabricEvent {
   /** Leaves the sender's adapter. @param entries pieces that the adapter gathers */
   depart(entries: number): void {
     const bytes = this.#sent();
-    const { network, faults, simulator, fabric } = this.#shared;
+    const { network, faults, simulator, fabric, ethernet } = this.#shared;
     const { connection, member } = this.requester;
     const { now } = simulator;
     const { latency, gap } = fabric.node;
+    const { tcp } = connection;
+    if (tcp !== undefined) {
+      this.#write(tcp, Stage.ARRIVE, ethernet!.requestBytes(this.opcode, bytes));
+      return;
+    }
     const arrival = connection.goesByMemory(this.opcode)
       ? now + latency + bytes * gap
       : network.depart(now, member, connection.destMember, bytes, entries);
@@ -136,7 +193,56 @@ export class Transit implements FabricEvent {
     this.#at(Stage.TIMEOUT, simulator.now + fabric.retry.timeout, this.requester.member);
   }
 
+  /** Nothing of it is on its way any more. */
+  retire(): void {
+    this.#carried = undefined;
+  }
+
+  // ---- what TCP carries ---------------------------------------------------------------------------------------------
+
+  #write(tcp: TcpEnd, stage: number, bytes: number): void {
+    this.#stage = stage;
+    this.#carried = new Carried(this);
+    tcp.write(bytes, this.#carried);
+  }
+
+  /** All of it has come. */
+  come(carried: Carried): void {
+    if (carried === this.#carried) this.happen();
+  }
+
+  /** TCP has acknowledged it: if it was carried out, no answer will come. */
+  settle(carried: Carried): void {
+    if (carried === this.#carried && this.#stage === Stage.UNANSWERED) this.happen();
+  }
+
+  /** TCP has given up. */
+  fail(carried: Carried): void {
+    // What has come is answered all the same: by another connection.
+    if (carried !== this.#carried || this.#isQueued) return;
+    this.#stage = Stage.BROKEN;
+    this.happen();
+  }
+
+  /** The other adapter has carried a request out, or refused it. */
+  #answer(tcp: TcpEnd, status: number): void {
+    const { simulator, fabric } = this.#shared;
+    const { requester, opcode, request } = this;
+    if (status === WcStatus.SUCCESS && opcode >= WrOpcode.RDMA_READ) {
+      this.#at(Stage.ANSWER, simulator.now + fabric.adapter.read, requester.connection.destMember);
+      return;
+    }
+    const needsAnswer = status !== WcStatus.SUCCESS || requester.isSignaled(request) || this.#carried!.isAcknowledged;
+    if (needsAnswer) this.#sendAnswer(tcp, status === NOT_READY ? Stage.REFUSED : Stage.DONE, 0);
+    else this.#stage = Stage.UNANSWERED;
+  }
+
+  #sendAnswer(tcp: TcpEnd, stage: number, bytes: number): void {
+    this.#write(tcp.peer, stage, this.#shared.ethernet!.answerBytes(bytes));
+  }
+
   happen(): void {
+    this.#isQueued = false;
     if (!this.requester.counts(this)) {
       this.#shared.giveBack(this);
       return;
@@ -157,6 +263,15 @@ export class Transit implements FabricEvent {
       case Stage.REFUSED:
         this.requester.refused(this);
         return;
+      case Stage.ANSWER:
+        this.#sendAnswer(this.requester.connection.tcp!, Stage.DONE, this.bytes);
+        return;
+      case Stage.UNANSWERED:
+        this.#done();
+        return;
+      case Stage.BROKEN:
+        this.requester.broken(this);
+        return;
       default:
         this.requester.timeOut(this);
     }
@@ -174,9 +289,10 @@ export class Transit implements FabricEvent {
     const { connection } = this.requester;
     const { opcode } = this;
     const dest = connection.destMember;
-    let time = connection.goesByMemory(opcode)
-      ? simulator.now
-      : network.arrive(simulator.now, dest, this.#sent(), this.#scattered());
+    let time =
+      connection.tcp !== undefined || connection.goesByMemory(opcode)
+        ? simulator.now
+        : network.arrive(simulator.now, dest, this.#sent(), this.#scattered());
     time = Math.max(time, connection.lastExecuted);
     if (opcode > WrOpcode.RDMA_READ) time = network.atomic(time, dest);
     connection.lastExecuted = time;
@@ -196,11 +312,17 @@ export class Transit implements FabricEvent {
       // What is seen after this must be in memory. What comes behind it comes here before that time, and so is put off
       // to it as well, but later: events of one time and rank take place in the order in which they were made.
       connection.heldUntil = time;
-      simulator.at(time, dest, this);
+      this.#at(Stage.EXECUTE, time, dest);
       return;
     }
     const status = peer?.isReady ? peer.responder.carryOut(this) : NO_ANSWER;
     this.status = status;
+    const { tcp } = connection;
+    if (tcp !== undefined && status !== NO_ANSWER) {
+      if (status === NOT_READY) requester.discardBehind(this.request);
+      this.#answer(tcp, status);
+      return;
+    }
     const byMemory = connection.goesByMemory(opcode);
     if (status === WcStatus.SUCCESS && opcode >= WrOpcode.RDMA_READ) {
       // The answer is sent by the other adapter, with the data.
@@ -245,6 +367,7 @@ export class Transit implements FabricEvent {
 
   #at(stage: number, time: number, member: number): void {
     this.#stage = stage;
+    this.#isQueued = true;
     this.#shared.simulator.at(time, member, this);
   }
 }

@@ -75,8 +75,11 @@ export class Trial {
   readonly blocks: boolean;
   /** Hints of windows that ask for nothing else. */
   readonly info: WindowInfo;
+  /** How many times as long as on InfiniBand things may take. */
+  readonly slowness: number;
 
-  constructor(comm: Communicator, random: Random, shared: Random, blocks = true, info: WindowInfo = {}) {
+  constructor(comm: Communicator, random: Random, shared: Random, blocks = true, info: WindowInfo = {}, slowness = 1) {
+    this.slowness = slowness;
     this.blocks = blocks;
     this.info = info;
     this.comm = comm;

@@ -389,7 +389,7 @@ requirement(
         // here.
         const served = t.info.lock === 'two-sided' || (t.info.update ?? 'by-requests') !== 'by-requests';
         const end = performance.now() + (served ? 5000 : 60_000);
-        if (!t.blocks) await t.comm.compute(5000);
+        if (!t.blocks) await t.comm.compute(5000 * t.slowness);
         else while (Atomics.load(win.local, 0) < t.size - 1 && performance.now() < end);
         // An agent serves when its rank comes back.
         if (!served) assert.equal(win.local[0], t.size - 1);
@@ -417,7 +417,7 @@ requirement(
         const served =
           ['two-sided', 'hybrid'].includes(t.info.lock ?? '') || (t.info.update ?? 'by-requests') !== 'by-requests';
         const end = performance.now() + (served ? 5000 : 60_000);
-        if (!t.blocks) await t.comm.compute(5000);
+        if (!t.blocks) await t.comm.compute(5000 * t.slowness);
         else while (Atomics.load(win.local, 0) < t.size - 1 && performance.now() < end);
         // An agent gives locks out when its rank comes back.
         if (!served) assert.equal(win.local[0], t.size - 1);

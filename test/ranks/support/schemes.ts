@@ -148,7 +148,7 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
     exclusive: boolean,
     patience: number,
   ): Promise<boolean> => {
-    const options = patience === 0 ? { timeout: held ? PATIENCE_MS : 0 } : { timeout: patience };
+    const options = patience === 0 ? { timeout: held ? PATIENCE_MS * t.slowness : 0 } : { timeout: patience };
     const deferred = !held && patience > 0;
     try {
       await win.lock(target, exclusive ? Lock.EXCLUSIVE : Lock.SHARED, 0, held || deferred ? options : undefined);
