@@ -27,7 +27,7 @@ const ALONE = [
   'test/support/*.test.ts',
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
-  'test/verbs/{emulator,emulator-attachments,emulator-keys}.test.ts',
+  'test/verbs/{emulator,emulator-attachments,emulator-keys,modelled-waits}.test.ts',
   'test/window/{hints,messages,refusals,shared-directory,stacks}.test.ts',
 ];
 

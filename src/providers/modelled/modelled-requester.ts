@@ -53,7 +53,8 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
   effect: RequestEffect | undefined;
   /** Times that something was to be sent again. */
   #resends = 0;
-  /** What the oldest request that was not sent waits for while this watches, and the value that it waits for. */
+  /** While this watches: the wait that the adapter has come to, its word, and the value that it waits for. */
+  #watched = 0;
   #awaited: AwaitedWord | undefined;
   #count = 0;
 
@@ -175,6 +176,7 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
       }
       const count = this.ring.u32[w + WrField.IMM_DATA];
       if (((awaited.region.memory.mapping.i32[awaited.at] - count) | 0) < 0) {
+        this.#watched = request;
         this.#awaited = awaited;
         this.#count = count;
         this.context.watch(this);
@@ -210,11 +212,14 @@ export class ModelledRequester extends SendQueue implements FabricEvent, Waiter,
     this.#sendNext();
   }
 
-  /** Something has come to this side's memory, while the oldest request that was not sent waits for a word there. */
+  /** Something has come to this side's memory, while this watches a word there. */
   look(): void {
     const { region, at } = this.#awaited!;
-    // A buffer that was detached has no such word. Then, and where the region is gone, the wait fails.
-    if (region.live && ((region.memory.mapping.i32[at] - this.#count) | 0) < 0) return;
+    // Where a request before the wait is sent again, the adapter comes to the wait once more, behind those of other
+    // queue pairs that it has come to meanwhile. A buffer that was detached has no such word: then, and where the
+    // region is gone, the wait fails.
+    const isThere = this.next === this.#watched && region.live;
+    if (isThere && ((region.memory.mapping.i32[at] - this.#count) | 0) < 0) return;
     this.context.unwatch(this);
     this.#sendNext();
   }

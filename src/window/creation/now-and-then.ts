@@ -1,11 +1,11 @@
 /**
- * What serves other ranks, in calls of a window that do not wait: a rank that makes no other calls would serve none.
+ * Serves other ranks in calls of a window that do not wait: a rank that makes no other calls would never serve them.
  */
 
-/** Such calls from one time to the next; a power of two. */
+/** One in so many such calls serves; a power of two. */
 const TURNS = 16;
 
-/** @returns is called by each of them, and serves others now and then; undefined if nothing does */
+/** @returns what each such call calls: it serves now and then. `undefined` if nothing serves */
 export function nowAndThen(serving: readonly ((() => void) | undefined)[]): (() => void) | undefined {
   const serve = serving.filter((one) => one !== undefined);
   if (serve.length === 0) return undefined;

@@ -3,7 +3,7 @@
  * reach them once the records have been exchanged.
  *
  * Where memory can be loaded and stored, one block of 32-bit words holds, in this order, the barrier's flags, what the
- * ranks of a host share for the lock scheme, the counters of start/complete/post/wait, the notifications, the stripes
+ * ranks of a node share for the lock scheme, the counters of start/complete/post/wait, the notifications, the stripes
  * of accumulates, and the directory of a dynamic window. What many ranks touch begins on a cache line of its own.
  *
  * Words that only a device's requests touch are 64 bits each, in memory of their own: first as many as the lock scheme

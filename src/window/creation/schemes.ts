@@ -97,7 +97,7 @@ export interface Schemes {
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive: PassiveQueue | undefined;
   readonly lockCounts: LockCounts;
-  /** Calls that may not wait call this, where an agent serves others. */
+  /** Calls that may not wait call this now and then, where an agent serves others. */
   readonly serve: (() => void) | undefined;
   makeLock(rank: number): TargetLock | undefined;
   /** Shares the locks of all ranks at once, if the scheme can do that; else they are taken one by one. */
