@@ -14,6 +14,7 @@ import { runTasks } from '../start/tasks.ts';
 
 export type { BarrierKind, BarrierOptions } from '../collective/barrier-kinds.ts';
 export { type ProcessorUse, processorUse } from '../collective/processor-use.ts';
+export type { EthernetNumbers, TcpNumbers } from '../providers/modelled/ethernet/ethernet-numbers.ts';
 export { tcpVariants } from '../providers/modelled/ethernet/tcp-variants.ts';
 export { type FabricDescription, readFabric } from '../providers/modelled/fabric-description.ts';
 export type { Fabric } from '../providers/modelled/fabric-numbers.ts';

@@ -135,9 +135,9 @@ const LONGEST_GAP = 1000;
 
 /** A fabric in the form of a file: each number with the source that it comes from. */
 export type FabricDescription = {
-  readonly [Part in keyof Fabric]: Numbers<Part> extends string
+  readonly [Part in keyof Fabric]: NonNullable<Fabric[Part]> extends string
     ? string
-    : { readonly [Field in keyof Numbers<Part>]: { readonly value: number; readonly source: string } };
+    : { readonly [Field in keyof NonNullable<Fabric[Part]>]: { readonly value: number; readonly source: string } };
 };
 
 /** Reads one number of a fabric, which stands at `field`. */
