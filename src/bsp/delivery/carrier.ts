@@ -7,6 +7,7 @@
  */
 import type { Chunk, ChunkPool } from '../chunks.ts';
 import type { Buffer } from './carrier-user.ts';
+import type { DatagramStatistics } from './datagram-counts.ts';
 import type { Links } from './links.ts';
 import type { PacingStatistics } from './pacing-counts.ts';
 import type { Piece } from './packets.ts';
@@ -33,9 +34,10 @@ export interface Carrier {
   /**
    * So many chunks come in this superstep.
    * @param totals of what was announced
+   * @param from packets that come from each process, if these were announced
    * Errors: `ERR_VERBS`.
    */
-  expect(chunks: number, totals: Totals | undefined): void;
+  expect(chunks: number, totals: Totals | undefined, from?: Int32Array): void;
   /** Whether a chunk can be sent to a process now. If not, it is asked again. */
   isReady(pid: number): boolean;
   /**
@@ -55,16 +57,45 @@ export interface Carrier {
   isPolling?(): boolean | number;
   /** All of the superstep has been delivered. */
   delivered?(): void;
+  /**
+   * As `poll`, while this process waits for anything else, or for nothing: what the others may need of it. Absent where
+   * they need nothing. @returns the milliseconds after which it must be called again even if nothing comes
+   */
+  readonly serve?: (() => number) | undefined;
   readonly statistics?: PacingStatistics | undefined;
+  readonly datagrams?: DatagramStatistics | undefined;
   /** Bytes of memory for chunks and buffers. */
   readonly bytes: number;
   close(): void;
 }
 
-/** A carrier that sends parts of its chunks, too. They come as they were sent, in order. */
+/**
+ * A carrier that sends parts of its chunks, too. They come as they were sent: each once, and those of one process in
+ * order.
+ */
 export interface PacketCarrier extends Carrier {
   /** Parts that a packet has at most. */
   readonly mostPieces: number;
+  /** Bytes that it adds to a packet. */
+  readonly headBytes: number;
   /** Sends them as one packet, if `isReady`. @param more another one to that process follows in this superstep */
   sendPacket(pid: number, pieces: readonly Piece[], more: boolean): void;
+  /** Absent where no packet is ever lost. */
+  readonly lossy?: LossyPackets;
+}
+
+/** Of a carrier whose network loses packets: it sends them again. Chunks stay as they are meanwhile. */
+export interface LossyPackets {
+  /**
+   * All processes have come to the end of the superstep, and packets can be sent.
+   * @param from how many come from each process
+   * @param to how many go to each, all of which will be sent
+   * @param cycle microseconds from one packet of a process to its next, at least
+   * Errors: `ERR_VERBS`, `ERR_SIZE`.
+   */
+  expectPackets(from: Int32Array, to: Int32Array, totals: Totals, cycle: number): void;
+  /** Packets wait to be sent again. */
+  readonly owes: boolean;
+  /** Sends one of them, if it can now. */
+  resend(): boolean;
 }

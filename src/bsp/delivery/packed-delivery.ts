@@ -30,7 +30,7 @@ import type { Carrier } from './carrier.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { Counting } from './counts.ts';
 import type { Delivery, DeliveryStatistics, Superstep } from './delivery.ts';
-import type { PackedKind } from './delivery-kinds.ts';
+import type { Carrying } from './delivery-kinds.ts';
 import { DirectRequests } from './direct-requests.ts';
 import { MulticastCounts } from './multicast-counts.ts';
 import { ZeroCopy } from './zero-copy-delivery.ts';
@@ -108,7 +108,7 @@ export class PackedDelivery implements Delivery {
     comm: Communicator,
     channels: readonly [OwnChannel, OwnChannel],
     counts: Counting,
-    { carrier, chooser }: PackedKind,
+    { carrier, chooser }: Carrying,
   ) {
     this.#comm = comm;
     [this.#chunks, this.#counting] = channels;
@@ -125,7 +125,13 @@ export class PackedDelivery implements Delivery {
       this.variables = new Variables(comm, true);
       this.direct = new DirectRequests(comm, rdma.links, (pid) => this.#tell(pid, [ASK]));
     }
-    this.#stop = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
+    const { serve } = this.#carrier;
+    const stopServing = serve && comm.members.serve(serve, true);
+    const stopListening = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
+    this.#stop = () => {
+      stopServing?.();
+      stopListening();
+    };
   }
 
   get bytes(): number {
@@ -150,7 +156,7 @@ export class PackedDelivery implements Delivery {
 
   get statistics(): DeliveryStatistics {
     const multicast = this.#counts instanceof MulticastCounts ? this.#counts : undefined;
-    return { multicast, pacing: this.#carrier.statistics };
+    return { multicast, pacing: this.#carrier.statistics, datagrams: this.#carrier.datagrams };
   }
 
   waitsFor(): string {
@@ -185,7 +191,7 @@ export class PackedDelivery implements Delivery {
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;
-    this.#carrier.expect(counts.puts, counts.totals);
+    this.#carrier.expect(counts.puts, counts.totals, counts.from);
     superstep.compare(counts.numbers);
     this.#takeOwn(superstep);
     this.#sendGets(superstep);

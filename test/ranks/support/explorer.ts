@@ -35,6 +35,12 @@ function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly 
   }
 }
 
+/** The same, with more losses: none in every fourth schedule, and up to 30 % of all messages in the others. */
+function lossesOf(seed: number): ReturnType<typeof faultsOf> {
+  const { order, faults } = faultsOf(seed);
+  return { order, faults: { ...faults, loss: (0.3 * (seed % 4) * (1 + (Math.floor(seed / 4) % 5))) / 15 } };
+}
+
 export const FENCES: readonly WindowInfo[] = FENCES_BY_HINT.map((fence) => ({ fence }));
 
 /** Each scheme as it is, and those that have more hints with these. */
@@ -84,7 +90,10 @@ function withAdapters(fabric: Fabric): Fabric {
 }
 
 /** Puts a requirement on trial under one schedule. @returns what went wrong */
-export async function tryUnder({ run, barriers }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
+export async function tryUnder(
+  { run, barriers, isLossy }: Requirement,
+  { fabric, size, seed }: Schedule,
+): Promise<unknown> {
   const modelled = fabricOf(fabric);
   try {
     await runTasks(
@@ -92,7 +101,7 @@ export async function tryUnder({ run, barriers }: Requirement, { fabric, size, s
       (world) => run!(new Trial(world, new Random(seed, 0, world.rank), new Random(seed, 0), false, hintsOf(seed))),
       {
         fabric: barriers === undefined ? modelled : withAdapters(modelled),
-        ...{ seed, ...faultsOf(seed), ...barriers },
+        ...{ seed, ...(isLossy === true ? lossesOf(seed) : faultsOf(seed)), ...barriers },
       },
     );
     return undefined;
