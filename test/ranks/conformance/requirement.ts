@@ -34,7 +34,7 @@ export interface Requirement {
   readonly why?: string;
   /** The barriers that it is about, in a run of its own. */
   readonly barriers?: BarrierOptions;
-  /** It is about messages that are lost: on modelled fabrics, up to 30 % are. */
+  /** It is about datagrams that are lost: on modelled fabrics, up to 30 % are. */
   readonly isLossy?: boolean;
 }
 
@@ -47,7 +47,7 @@ interface Collector {
   requirement(section: string, says: string, like: string, run: Run, from?: number): void;
   /** One that needs shared memory. */
   shared(section: string, says: string, like: string, run: Run, from?: number): void;
-  /** One about messages that are lost. */
+  /** One about datagrams that are lost. */
   lossy(section: string, says: string, like: string, run: Run, from?: number): void;
   untested(section: string, says: string, why: string): void;
 }

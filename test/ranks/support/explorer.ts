@@ -35,10 +35,10 @@ function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly 
   }
 }
 
-/** The same, with more losses: none in every fourth schedule, and up to 30 % of all messages in the others. */
+/** The same, with more losses: of no datagram in every fourth schedule, and of up to 30 % in the others. */
 function lossesOf(seed: number): ReturnType<typeof faultsOf> {
   const { order, faults } = faultsOf(seed);
-  return { order, faults: { ...faults, loss: (0.3 * (seed % 4) * (1 + (Math.floor(seed / 4) % 5))) / 15 } };
+  return { order, faults: { ...faults, datagramLoss: (0.3 * (seed % 4) * (1 + (Math.floor(seed / 4) % 5))) / 15 } };
 }
 
 export const FENCES: readonly WindowInfo[] = FENCES_BY_HINT.map((fence) => ({ fence }));
