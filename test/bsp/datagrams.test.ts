@@ -4,7 +4,7 @@
  */
 import type { Communicator } from 'onesided';
 import { type BspOptions, type BspStatistics, begin, type CountExchange, type DatagramStatistics } from 'onesided/bsp';
-import { runTasks, type TaskOptions } from 'onesided/fabrics';
+import { type Fabric, loadFabric, runTasks, type TaskOptions } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
 import { HEAD_BYTES } from '../../src/bsp/delivery/datagram-port.ts';
 import type { AddressHandle } from '../../src/verbs/address-handle.ts';
@@ -77,6 +77,7 @@ interface Exchange {
   readonly faults?: TaskOptions['faults'];
   readonly wire?: Wire;
   readonly seed?: number;
+  readonly fabric?: Fabric;
   /** Done by a process after its superstep. */
   readonly after?: (world: Communicator, step: number) => unknown;
 }
@@ -85,11 +86,23 @@ interface Outcome {
   readonly errors: number;
   readonly statistics: BspStatistics;
   readonly time: number;
+  /** When the first of these supersteps was complete. */
+  readonly firstStep: number;
 }
 
 /** Total exchanges. The last one ends with the computation, so nobody has a `sync` after it in which to answer. */
 async function exchanged(exchange: Exchange = {}): Promise<Outcome[]> {
-  const { size = 3, steps = 3, words = 300, options, faults = {}, wire, seed = seedOfRun(), after } = exchange;
+  const {
+    size = 3,
+    steps = 3,
+    words = 300,
+    options,
+    faults = {},
+    wire,
+    seed = seedOfRun(),
+    fabric = FABRIC,
+    after,
+  } = exchange;
   return runTasks(
     size,
     async (world) => {
@@ -100,21 +113,23 @@ async function exchanged(exchange: Exchange = {}): Promise<Outcome[]> {
       bsp.pushReg(came);
       await bsp.sync();
       let errors = 0;
+      let firstStep = 0;
       for (let step = 1; step <= steps; step++) {
         for (let k = 1; k < size; k++) {
           bsp.put((pid + k) % size, new Float64Array(words).fill(1000 * step + pid), came, words * pid);
         }
         if (step === steps) await bsp.end();
         else await bsp.sync();
+        firstStep ||= world.now();
         for (const [i, value] of came.entries()) {
           const from = Math.floor(i / words);
           if (value !== (from === pid ? 0 : 1000 * step + from)) errors++;
         }
         await after?.(world, step);
       }
-      return { errors, statistics: bsp.statistics(), time: world.now() };
+      return { errors, statistics: bsp.statistics(), time: world.now(), firstStep };
     },
-    { fabric: FABRIC, seed, faults, order: 'random' },
+    { fabric, seed, faults, order: 'random' },
   );
 }
 
@@ -274,7 +289,7 @@ describe('a share is lost', () => {
         if (bsp.pid === 0) await world.compute(3000);
         await ended;
         const errors = all.filter((value, i) => value !== (bsp.pid > 0 ? 0 : 1 + Math.floor(i / words))).length;
-        return { errors, statistics: bsp.statistics(), time: world.now() };
+        return { errors, statistics: bsp.statistics(), time: world.now(), firstStep: 0 };
       },
       { fabric: FABRIC, seed: 1 },
     );
@@ -290,15 +305,29 @@ describe('a process that does something else meanwhile', () => {
   const lost = ({ from, number }: Leaving, seen: readonly Leaving[]): boolean =>
     from === 0 && number < 3 && !seen.some(({ isAsk }) => isAsk);
 
-  test('answers when it has computed', async () => {
+  const helpedBy = (helper: number): Fabric => {
+    const fabric = loadFabric(FABRIC);
+    return { ...fabric, host: { ...fabric.host, helper, interrupt: 5 } };
+  };
+
+  test('answers when it has computed, without a helper', async () => {
     const wire = new Wire(lost);
     const after = (world: Communicator, step: number) => world.rank === 0 && step === 1 && world.compute(LONG);
-    const outcomes = await exchanged({ size: 2, steps: 2, wire, after });
+    const outcomes = await exchanged({ size: 2, steps: 2, wire, after, fabric: helpedBy(0) });
     expect(summed(outcomes)).toMatchObject({ errors: 0 });
     expect(outcomes[1].time).toBeGreaterThan(LONG);
     // It asks again at longer intervals, not all the time.
     expect(outcomes[1].statistics.datagrams!.asks).toBeLessThan(20);
     expect(outcomes[1].statistics.datagrams!.asks).toBeGreaterThan(5);
+  });
+
+  test.each([1, 2])('answers while it computes, where a helper does (host.helper %i)', async (helper) => {
+    const wire = new Wire(lost);
+    const after = (world: Communicator, step: number) => world.rank === 0 && step === 1 && world.compute(LONG);
+    const outcomes = await exchanged({ size: 2, steps: 2, wire, after, fabric: helpedBy(helper) });
+    expect(summed(outcomes)).toMatchObject({ errors: 0 });
+    expect(outcomes[1].statistics.datagrams!.asks).toBe(1);
+    expect(outcomes[1].firstStep).toBeLessThan(10_000);
   });
 
   test('answers at once while it waits for anything', async () => {

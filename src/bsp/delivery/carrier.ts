@@ -5,6 +5,7 @@
  * Each chunk comes once and whole. Those of one process to another come in the order in which they were given. All is
  * called from this process's thread; what has come is handed over in `poll` only.
  */
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import type { Chunk, ChunkPool } from '../chunks.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { DatagramStatistics } from './datagram-counts.ts';
@@ -19,6 +20,14 @@ export interface Rdma {
   readonly links: Links;
   /** Of the chunks. */
   readonly regions: OwnRegions;
+}
+
+/** What a process does for the others while it waits for anything else, or for nothing. */
+export interface Service {
+  /** As `poll`. @returns the milliseconds after which it must be called again even if nothing comes */
+  serve(): number;
+  /** Whether what the others ask comes by this queue. */
+  isAskedBy(cq: CompletionQueue): boolean;
 }
 
 export interface Carrier {
@@ -57,11 +66,8 @@ export interface Carrier {
   isPolling?(): boolean | number;
   /** All of the superstep has been delivered. */
   delivered?(): void;
-  /**
-   * As `poll`, while this process waits for anything else, or for nothing: what the others may need of it. Absent where
-   * they need nothing. @returns the milliseconds after which it must be called again even if nothing comes
-   */
-  readonly serve?: (() => number) | undefined;
+  /** What the others may need of this process beside its `sync`; absent where they need nothing. */
+  readonly service?: Service | undefined;
   readonly statistics?: PacingStatistics | undefined;
   readonly datagrams?: DatagramStatistics | undefined;
   /** Bytes of memory for chunks and buffers. */
@@ -98,4 +104,6 @@ export interface LossyPackets {
   readonly owes: boolean;
   /** Sends one of them, if it can now. */
   resend(): boolean;
+  /** Whether packets come by this queue. */
+  comeBy(cq: CompletionQueue): boolean;
 }

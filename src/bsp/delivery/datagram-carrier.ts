@@ -24,9 +24,9 @@
  * may get packets of n before its own counts of n: it keeps them until it knows whether they are what it expects, at
  * most `MOST_EARLY`. An ask for n comes to a process that has sent n and not yet the counts of n + 1, or is late.
  *
- * Who answers: whoever looks, which is every process that waits for anything, or whose event loop turns (`serve`). One
- * that computes for long answers late. When the computation ends (`Bsp.end`), all meet after the last superstep, so no
- * process is gone while another may ask.
+ * Who answers: whoever looks, which is every process that waits for anything, or whose event loop turns
+ * (`Carrier.service`), or that has a helper. One that computes for long without one answers late. When the computation
+ * ends (`Bsp.end`), all meet after the last superstep, so no process is gone while another may ask.
  *
  * What is taken in: datagrams of this computation's number, by the queue pair of the process that they name, of a
  * length that fits; nothing else is looked at. An ask costs at most the packets that it names, each once, and one of a
@@ -37,6 +37,7 @@
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import { Fifo } from '../../fifo.ts';
+import type { CompletionQueue } from '../../verbs/completion-queue.ts';
 import { CHUNK_BYTES, type Chunk } from '../chunks.ts';
 import type { LossyPackets, PacketCarrier } from './carrier.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
@@ -272,6 +273,10 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
     packet.datagram = this.#port.given;
     this.#counts.resent++;
     return true;
+  }
+
+  comeBy(cq: CompletionQueue): boolean {
+    return this.#port.comesBy(cq);
   }
 
   // ---- what comes ---------------------------------------------------------------------------------------------------

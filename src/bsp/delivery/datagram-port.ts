@@ -187,6 +187,11 @@ export class DatagramPort {
     this.given++;
   }
 
+  /** Whether what comes completes there. */
+  comesBy(cq: CompletionQueue): boolean {
+    return cq === this.#cq;
+  }
+
   /** Whether a queue pair is that of a process. */
   isOf(qpNumber: number, pid: number): boolean {
     return this.#peers[pid] === qpNumber;

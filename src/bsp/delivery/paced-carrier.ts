@@ -21,7 +21,7 @@
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import { CHUNK_BYTES, type Chunk, type ChunkPool } from '../chunks.ts';
-import type { Carrier, PacketCarrier } from './carrier.ts';
+import type { Carrier, PacketCarrier, Service } from './carrier.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
 import type { DatagramStatistics } from './datagram-counts.ts';
 import type { Pacer } from './pace-choices.ts';
@@ -88,7 +88,7 @@ export class PacedCarrier implements Carrier {
   #to: Int32Array | undefined;
   /** Nothing is left to be sent: the next packet begins new cycles. */
   #rests = true;
-  readonly serve: (() => number) | undefined;
+  readonly service: Service | undefined;
 
   /** @param below makes what sends packets */
   constructor(comm: Communicator, user: CarrierUser, below: (user: CarrierUser) => PacketCarrier, pacing: Pacing) {
@@ -101,7 +101,7 @@ export class PacedCarrier implements Carrier {
     this.#pacing = pacing;
     const { mostPieces, headBytes, lossy } = this.#below;
     this.#size = { bytes: pacing.packet - headBytes, pieces: mostPieces };
-    this.serve = lossy && (() => this.#serve());
+    this.service = lossy && { serve: () => this.#serve(), isAskedBy: (cq) => lossy.comeBy(cq) };
   }
 
   get pool(): ChunkPool {

@@ -26,7 +26,7 @@ import { GeneratorOperation } from '../../wait/operation.ts';
 import { type Chunk, type ChunkPool, HEAD_WORDS, Stream } from '../chunks.ts';
 import type { Route } from '../outgoing.ts';
 import { Variables } from '../variables.ts';
-import type { Carrier } from './carrier.ts';
+import type { Carrier, Service } from './carrier.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { Counting } from './counts.ts';
 import type { Delivery, DeliveryStatistics, Superstep } from './delivery.ts';
@@ -125,8 +125,7 @@ export class PackedDelivery implements Delivery {
       this.variables = new Variables(comm, true);
       this.direct = new DirectRequests(comm, rdma.links, (pid) => this.#tell(pid, [ASK]));
     }
-    const { serve } = this.#carrier;
-    const stopServing = serve && comm.members.serve(serve, true);
+    const stopServing = this.#carrier.service && serveWith(comm, this.#carrier.service);
     const stopListening = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
     this.#stop = () => {
       stopServing?.();
@@ -394,4 +393,23 @@ export class PackedDelivery implements Delivery {
       this.#arrivals[this.#step & 1][RESULTS].push(own);
     }
   }
+}
+
+/** Has the others served while this process waits, or where a helper is, while it computes. @returns ends it */
+function serveWith({ members, job }: Communicator, service: Service): () => void {
+  const stop = members.serve(() => service.serve(), true);
+  const stopBeside = job.processor.handleCompletions(
+    () => {
+      try {
+        service.serve();
+      } catch {
+        // Each later look of the program says it again.
+      }
+    },
+    (cq, receives) => receives && service.isAskedBy(cq),
+  );
+  return () => {
+    stop();
+    stopBeside();
+  };
 }
