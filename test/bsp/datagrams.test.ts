@@ -10,7 +10,7 @@ import { HEAD_BYTES } from '../../src/bsp/delivery/datagram-port.ts';
 import type { AddressHandle } from '../../src/verbs/address-handle.ts';
 import type { ProtectionDomain, QueuePairInit } from '../../src/verbs/memory.ts';
 import { QpState, QpType, type QueuePair, SendFlag } from '../../src/verbs/queue-pair.ts';
-import { seedOfRun } from '../support/ranks.ts';
+import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
 
 const FABRIC = 'infinihost-64';
 
@@ -459,5 +459,24 @@ describe('a stranger', () => {
     const outcomes = await exchanged({ size: 3, steps: 4, wire, after });
     expect(summed(outcomes)).toMatchObject({ errors: 0, resent: 0, answers: 0 });
     expect(outcomes[0].statistics.datagrams!.strange).toBeGreaterThan(20);
+  });
+});
+
+describe.each(RANK_KINDS)('on ranks that are %s', (kind) => {
+  test.each([
+    { lose: 0, args: ['--nackAfter=5000'] },
+    { lose: 7, args: [] },
+    { lose: 4, args: ['--pacing={"slot":100}'] },
+  ])('every one of $lose is lost: $args', async ({ lose, args }) => {
+    const given = { kind, size: 3, args: [...args, `--lose=${lose}`] } as const;
+    for (const { lost, packets, resent, asks } of await runRanks<DatagramStatistics & { lost: number }>(
+      'bsp-datagrams',
+      given,
+    )) {
+      expect(packets).toBeGreaterThanOrEqual(12 * 2);
+      expect(lost > 0).toBe(lose > 0);
+      expect(resent > 0).toBe(lose > 0);
+      expect(asks > 0).toBe(lose > 0);
+    }
   });
 });
