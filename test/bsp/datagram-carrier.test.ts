@@ -347,6 +347,19 @@ describe('answering', () => {
     expect(again(desk)).toEqual([3]);
   });
 
+  test('nothing before it has its own counts, or has sent anything: neither is strange, or late', () => {
+    const desk = new Desk();
+    ask(desk, 2, 0, 4, -1);
+    expect(again(desk)).toEqual([]);
+    desk.expect([0, 0, 0, 0], [0, 0, 4, 0]);
+    ask(desk, 2, 0, 4, -1);
+    expect(again(desk)).toEqual([]);
+    expect(desk.carrier.datagrams).toMatchObject({ strange: 0, late: 0, answers: 0 });
+    sendTo(desk, 2, 4);
+    ask(desk, 2, 0, 4, 1);
+    expect(again(desk)).toEqual([0]);
+  });
+
   test('until the counts of the next superstep are there, and not for an older one', () => {
     const desk = new Desk();
     desk.expect([0, 0, 0, 0], [0, 0, 2, 0]);

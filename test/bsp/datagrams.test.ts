@@ -8,6 +8,7 @@ import { type Fabric, loadFabric, runTasks, type TaskOptions } from 'onesided/fa
 import { describe, expect, test } from 'vitest';
 import { HEAD_BYTES } from '../../src/bsp/delivery/datagram-port.ts';
 import type { AddressHandle } from '../../src/verbs/address-handle.ts';
+import type { Context } from '../../src/verbs/device.ts';
 import type { ProtectionDomain, QueuePairInit } from '../../src/verbs/memory.ts';
 import { QpState, QpType, type QueuePair, SendFlag } from '../../src/verbs/queue-pair.ts';
 import { RANK_KINDS, runRanks, seedOfRun } from '../support/ranks.ts';
@@ -417,7 +418,7 @@ describe('a stranger', () => {
     all: readonly Uint8Array[],
   ): Promise<void> {
     const { job } = world as unknown as {
-      job: { pd: ProtectionDomain; context: import('../../src/verbs/device.ts').Context };
+      job: { pd: ProtectionDomain; context: Context };
     };
     const cq = job.context.createCq(16);
     const qp = job.pd.createQueuePair({ qpType: QpType.UD, sendCq: cq, recvCq: cq, maxSendWr: 1 });
@@ -461,6 +462,27 @@ describe('a stranger', () => {
     expect(outcomes[0].statistics.datagrams!.strange).toBeGreaterThan(20);
   });
 });
+
+test.each([0, 2])(
+  'where the device of process %i has no datagrams, all learn of it, and can go on',
+  async (without) => {
+    const told = await runTasks(
+      3,
+      async (world) => {
+        if (world.rank === without) {
+          const { capabilities } = (world as unknown as { job: { context: Context } }).job.context;
+          (capabilities as { datagrams: boolean }).datagrams = false;
+        }
+        const error = await begin(world, { delivery: 'datagrams' }).catch((refusal: unknown) => refusal);
+        await (await begin(world, { delivery: 'packed' })).end();
+        return error;
+      },
+      { fabric: FABRIC, seed: 1 },
+    );
+    const message = expect.stringContaining("delivery: 'datagrams' needs a device with datagrams");
+    for (const error of told) expect(error).toMatchObject({ code: 'ERR_ARG', message });
+  },
+);
 
 describe.each(RANK_KINDS)('on ranks that are %s', (kind) => {
   test.each([

@@ -22,7 +22,8 @@
  * Which supersteps meet: a process sends packets of superstep n when it has the counts of n, so all have begun to end
  * n, and so each has all of n − 1. What comes is of the superstep that this process is about to end, or late. A process
  * may get packets of n before its own counts of n: it keeps them until it knows whether they are what it expects, at
- * most `MOST_EARLY`. An ask for n comes to a process that has sent n and not yet the counts of n + 1, or is late.
+ * most `MOST_EARLY`. An ask for n comes to a process that has no counts of n + 1 yet. It may have none of n either, or
+ * have sent nothing yet: then there is nothing to send again. All other asks are late.
  *
  * Who answers: whoever looks, which is every process that waits for anything, or whose event loop turns
  * (`Carrier.service`), or that has a helper. One that computes for long without one answers late. When the computation
@@ -367,16 +368,20 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
 
   /** Somebody asks. Answers by what has left and was not asked for already. */
   #asked([, step, source, first, count]: Int32Array, { i32 }: Buffer, bytes: number): void {
-    if (step !== this.#sentStep) {
+    if (((step - this.#sentStep) | 0) < 0) {
       this.#counts.late++;
       return;
     }
     const from = -1 - first;
-    const sent = this.#sent[source];
-    if (sent === undefined || count !== this.#to[source] || from >= count || bytes % 4 !== 0) {
+    const isNow = step === this.#sentStep;
+    const isWhole = from < count && bytes % 4 === 0;
+    if (((step - this.#step) | 0) > 0 || (isNow && count !== this.#to[source]) || !isWhole) {
       this.#counts.strange++;
       return;
     }
+    // This process does not have the counts yet, or has not sent anything.
+    const sent = isNow ? this.#sent[source] : undefined;
+    if (sent === undefined) return;
     const now = this.#comm.now();
     if (now < (this.#answeredAt[source] ?? Number.NEGATIVE_INFINITY) + this.#patience - NO_TIME) return;
     let found = false;
