@@ -17,8 +17,9 @@ import {
 import { Bsp2 } from './bsp2.ts';
 import { Core } from './computation.ts';
 import { COUNT_EXCHANGES, defaultCounts } from './delivery/counts.ts';
+import { DatagramPort, type PortNumbers } from './delivery/datagram-port.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { type PackedKind, packedKind } from './delivery/delivery-kinds.ts';
+import { type Carrying, type Datagrams, MOST_PIECES, packedKind } from './delivery/delivery-kinds.ts';
 import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
 import {
   GROUP_NUMBERS,
@@ -29,9 +30,10 @@ import {
 } from './delivery/multicast-members.ts';
 import { PacedCarrier } from './delivery/paced-carrier.ts';
 import { PackedDelivery } from './delivery/packed-delivery.ts';
+import { routedCounts } from './delivery/routed-counts.ts';
 import { type OwnBarrier, SharedDelivery, sharedWords } from './delivery/shared-delivery.ts';
 import type { StepTrace } from './ledger.ts';
-import { comparePacing, pacerOf, type ReadPacing } from './pacing-options.ts';
+import { comparePacing, pacerOf } from './pacing-options.ts';
 import {
   knownMachine,
   makeLedger,
@@ -194,11 +196,13 @@ function* makeTogether(
   const chosen = read && comparedNumbers(read, comm);
   let block: Block | undefined;
   let group: MulticastMembers | undefined;
+  let port: DatagramPort | undefined;
   let name = 0;
   let failure = wrong;
   try {
     if (comm.rank === 0) name = comm.nameSpaces();
     if (read?.delivery === 'shared') block = comm.job.blocks.allocate(sharedWords(comm.size));
+    else if (hasDatagrams(read)) port = new DatagramPort(comm, MOST_PIECES, name);
     else if (read?.counts === 'multicast') group = makeGroup(comm, partsFor(comm, read.pacing !== undefined), name);
   } catch (error) {
     failure = error;
@@ -207,6 +211,7 @@ function* makeTogether(
   const giveBack = (): void => {
     block?.free();
     group?.close();
+    port?.close();
   };
   if (failure !== undefined) {
     giveBack();
@@ -218,7 +223,8 @@ function* makeTogether(
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
   const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
-  const mine = Float64Array.of(...chosen!, name, Number(wants), ...(group?.numbers ?? NO_GROUP), ...place);
+  const own = (port ?? group)?.numbers ?? NO_GROUP;
+  const mine = Float64Array.of(...chosen!, name, Number(wants), ...own, ...place);
   const all = yield* comm.exchange(mine);
   const numbersOf = (rank: number): Float64Array => all.subarray(mine.length * rank, mine.length * (rank + 1));
   const space = numbersOf(0)[chosen!.length];
@@ -252,11 +258,40 @@ function* makeTogether(
   }
   const [qpNumber, number, qkey] = toldBy(0);
   const joined = group && ([group, [qpNumber, number, qkey]] as const);
+  if (port !== undefined) yield* joinPort(comm, port, toldBy, giveBack);
   const barrier = yield* makeOwnBarrier(comm, read!, space, giveBack);
   const placeOf = (rank: number): Float64Array => toldBy(rank).subarray(GROUP_NUMBERS);
   // No process writes to words that another one has not mapped yet, or has given back.
-  const delivery = makeDelivery(comm, read!, space, block && { block, placeOf, barrier }, joined);
+  const delivery = makeDelivery(comm, read!, space, block && { block, placeOf, barrier }, joined, port);
   return { delivery, space, measures };
+}
+
+function hasDatagrams(read: Read | undefined): boolean {
+  return read !== undefined && packedKind(read.delivery)?.datagrams !== undefined;
+}
+
+/**
+ * Collective: the processes begin to receive datagrams. All learn whether each could.
+ * @param toldBy the numbers of a process's port, and others
+ * @param giveBack what was made
+ * Errors: `ERR_VERBS`, `ERR_ARG` (at another rank).
+ */
+function* joinPort(
+  comm: Communicator,
+  port: DatagramPort,
+  toldBy: (rank: number) => Float64Array,
+  giveBack: () => void,
+): Generator<void, void> {
+  let failure: unknown;
+  try {
+    port.join(Array.from({ length: comm.size }, (_, rank) => [...toldBy(rank)] as unknown as PortNumbers));
+  } catch (error) {
+    failure = error;
+  }
+  const refusal = yield* comm.agree(failure);
+  if (failure === undefined && refusal === undefined) return;
+  giveBack();
+  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
 }
 
 /**
@@ -302,6 +337,7 @@ interface SharedParts {
 /**
  * @param shared absent where memory is not shared
  * @param joined this process's part of the multicast group, and the numbers of process 0
+ * @param port absent where nothing goes in datagrams
  */
 function makeDelivery(
   comm: Communicator,
@@ -309,8 +345,9 @@ function makeDelivery(
   space: number,
   shared: SharedParts | undefined,
   joined: readonly [MulticastMembers, GroupNumbers] | undefined,
+  port: DatagramPort | undefined,
 ): Delivery {
-  const { delivery, counts, nackAfter, pacing } = read;
+  const { counts, nackAfter, pacing } = read;
   if (shared !== undefined) {
     const { block, placeOf, barrier } = shared;
     const { blocks } = comm.job;
@@ -320,20 +357,25 @@ function makeDelivery(
   }
   const chunks = comm.openChannel(space + CHUNKS);
   const counting = comm.openChannel(space + COUNTS);
-  const kind = carriedBy(packedKind(delivery)!, pacing, [comm.job.tasks?.seed ?? 0, space]);
+  const kind = carriedBy(read, port && { port, nackAfter }, [comm.job.tasks?.seed ?? 0, space]);
   if (joined !== undefined) {
     const questions = comm.openChannel(space + QUESTIONS);
     const way = new MulticastCounts(comm, ...joined, questions, nackAfter, pacing !== undefined);
     return new PackedDelivery(comm, [chunks, counting], way, kind);
   }
-  const exchange = COUNT_EXCHANGES[counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size))];
+  const way = counts === 'multicast' ? 'tree' : (counts ?? defaultCounts(comm.size));
+  const exchange = port !== undefined && way === 'tree' ? routedCounts(pacing !== undefined) : COUNT_EXCHANGES[way];
   return new PackedDelivery(comm, [chunks, counting], { exchange }, kind);
 }
 
 /** @param seeds of the slots: the same in each run */
-function carriedBy(kind: PackedKind, pacing: ReadPacing | undefined, seeds: readonly number[]): PackedKind {
-  const { packets } = kind;
-  if (pacing === undefined || packets === undefined) return kind;
-  const how = { pacer: pacerOf(pacing), packet: pacing.packet, seeds };
+function carriedBy({ delivery, pacing }: Read, datagrams: Datagrams | undefined, seeds: readonly number[]): Carrying {
+  const kind = packedKind(delivery)!;
+  const packets = datagrams === undefined ? kind.packets : kind.datagrams!(datagrams);
+  if (packets === undefined || (pacing === undefined && datagrams === undefined)) {
+    return { carrier: kind.carrier!, chooser: kind.chooser };
+  }
+  const packet = pacing?.packet ?? datagrams!.port.most;
+  const how = { pacer: pacing && pacerOf(pacing), packet, seeds };
   return { carrier: (comm, user) => new PacedCarrier(comm, user, (below) => packets(comm, below), how) };
 }

@@ -11,7 +11,7 @@ import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '
 import { unknownName } from '../options.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
-import { DELIVERIES, type DeliveryName, packedKind } from './delivery/delivery-kinds.ts';
+import { DELIVERIES, type DeliveryName, goesInPackets, packedKind } from './delivery/delivery-kinds.ts';
 import { numberOfPacing, type PacingOption, type ReadPacing, readPacing, wordOfPacing } from './pacing-options.ts';
 import { readUnits, type Units } from './units.ts';
 
@@ -32,7 +32,8 @@ export interface BspOptions extends WaitOptions {
    * How the processes learn what comes to them, where memory is not shared. `all-to-all`: each process tells each other
    * one. `tree`: by a reduction, in ⌈log2 p⌉ messages. `multicast`: all tell process 0, which sends all of it in a
    * datagram to all; a process that misses the datagram asks (BSP-IB §3.2). Where the devices have no multicast, that
-   * is `tree`. Default: `tree` from 16 processes on.
+   * is `tree`; so it is with `delivery: 'datagrams'`, where processes must know how much comes from whom. Default:
+   * `tree` from 16 processes on.
    */
   readonly counts?: CountExchange;
   /**
@@ -44,18 +45,18 @@ export interface BspOptions extends WaitOptions {
   /** Who tells whom in such a barrier of the kinds `waits` and `adapter`, as of `init` (default: `dissemination`). */
   readonly barrierAlgorithm?: string;
   /**
-   * With `multicast`, the milliseconds after which a process asks for what has not come (default: 10). It should be
-   * longer than the processes differ in when they come to the end of a superstep; a shorter time makes losses cost
-   * less.
+   * With `counts: 'multicast'` or `delivery: 'datagrams'`, the milliseconds after which a process asks for what has not
+   * come (default: 10). With `multicast`, it should be longer than the processes differ in when they come to the end of
+   * a superstep; with `datagrams`, longer than the network delays a datagram. A shorter time makes losses cost less.
    */
   readonly nackAfter?: number;
   /**
-   * With `delivery: 'packed'`: chunks go in packets, and when these leave (BSP over TCP/IP, docs/references.md).
-   * `none`, the default: no packets. `{ slot: 1500 }`: each process sends a packet in each cycle of as many slots as
-   * processes send, at the beginning of a slot that it draws; `Q` is another number of slots. `slots`: the same with
-   * slots of the time that the network takes for a packet, which unpaced supersteps of the same kind tell first.
-   * `auto`: for each kind of supersteps what was best of five ways. It helps where processes share a wire, and hardly
-   * ever on a switch. Errors: `ERR_ARG` with another delivery.
+   * With `delivery: 'packed'` or `'datagrams'`: chunks go in packets, and when these leave (BSP over TCP/IP,
+   * docs/references.md). `none`, the default: no packets, or datagrams as soon as they can. `{ slot: 1500 }`: each
+   * process sends a packet in each cycle of as many slots as processes send, at the beginning of a slot that it draws;
+   * `Q` is another number of slots. `slots`: the same with slots of the time that the network takes for a packet, which
+   * unpaced supersteps of the same kind tell first. `auto`: for each kind of supersteps what was best of five ways. It
+   * helps where processes share a wire, and hardly ever on a switch. Errors: `ERR_ARG` with another delivery.
    */
   readonly pacing?: PacingOption;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */
@@ -125,6 +126,12 @@ const OPTIONS = {
     ...ways,
     read(given, comm): DeliveryName {
       const name = ways.read(given, comm);
+      if (packedKind(name)?.datagrams !== undefined && !comm.job.context.capabilities.datagrams) {
+        throw new RmaError(
+          'ERR_ARG',
+          `bsp.begin: delivery: '${name}' needs a device with datagrams, and this one has none; use 'packed'`,
+        );
+      }
       if (name !== 'shared' || isShared(comm)) return name;
       throw new RmaError(
         'ERR_RMA_SHARED',
@@ -196,8 +203,8 @@ export function readOptions(comm: Communicator, options: BspOptions | undefined)
 
 /** Errors: `ERR_ARG` if what the superstep has does not go in packets. */
 function refusePacing({ delivery, pacing }: ReadOptions): void {
-  if (pacing === undefined || packedKind(delivery)?.packets !== undefined) return;
-  const paced = DELIVERIES.filter((name) => packedKind(name)?.packets !== undefined);
+  if (pacing === undefined || goesInPackets(delivery)) return;
+  const paced = DELIVERIES.filter(goesInPackets);
   throw new RmaError(
     'ERR_ARG',
     `bsp.begin: pacing is for supersteps that go in packets, those of delivery: '${paced.join("' or '")}', and not ` +

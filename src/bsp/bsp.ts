@@ -6,6 +6,7 @@ import { byteLengthOf } from '../intrinsics.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { checkPid, checkPlace, isCount, readPart } from './bsp-arguments.ts';
 import type { Core } from './computation.ts';
+import type { DatagramStatistics } from './delivery/datagram-counts.ts';
 import type { PacingStatistics } from './delivery/pacing-counts.ts';
 import type { Part } from './element-words.ts';
 import { endSuperstep, endSuperstepSync } from './ending.ts';
@@ -31,6 +32,8 @@ export interface BspStatistics {
   readonly nacks: number;
   /** With `pacing`: what it has done in supersteps of all processes. */
   readonly pacing?: PacingStatistics;
+  /** With `delivery: 'datagrams'`: what has become of them in supersteps of all processes. */
+  readonly datagrams?: DatagramStatistics;
 }
 
 /**
@@ -89,9 +92,13 @@ export class Bsp {
    * exchanged by multicast (`counts`).
    */
   statistics(): BspStatistics {
-    const { multicast, pacing } = this.#core.statistics ?? {};
+    const { multicast, pacing, datagrams } = this.#core.statistics ?? {};
     const { multicasts = 0, nacks = 0 } = multicast ?? {};
-    return { supersteps: this.#core.step, multicasts, nacks, ...(pacing !== undefined && { pacing }) };
+    return {
+      ...{ supersteps: this.#core.step, multicasts, nacks },
+      ...(pacing !== undefined && { pacing }),
+      ...(datagrams !== undefined && { datagrams }),
+    };
   }
 
   /**

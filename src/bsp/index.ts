@@ -14,6 +14,7 @@ export { Bsp, type BspStatistics, type Message } from './bsp.ts';
 export type { BspOptions, HeaderName } from './bsp-options.ts';
 export { Bsp2 } from './bsp2.ts';
 export type { CountExchange } from './delivery/counts.ts';
+export type { DatagramStatistics } from './delivery/datagram-counts.ts';
 export type { DeliveryName } from './delivery/delivery-kinds.ts';
 export type { PacingStatistics } from './delivery/pacing-counts.ts';
 export type { PacingOption, PacingSlots } from './pacing-options.ts';

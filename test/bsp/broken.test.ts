@@ -41,6 +41,7 @@ const WAYS: readonly BspOptions[] = [
   { delivery: 'packed' },
   { delivery: 'packed', counts: 'multicast' },
   { delivery: 'packed', pacing: { slot: 7, packet: 100 } },
+  { delivery: 'datagrams' },
   { delivery: 'zero-copy' },
   { delivery: 'auto', counts: 'tree' },
 ];

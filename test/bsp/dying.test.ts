@@ -23,6 +23,7 @@ describe.each(RANK_KINDS)('a process that dies in a superstep, as %s', (kind) =>
     { delivery: 'packed', counts: 'all-to-all', victim: 3 },
     { delivery: 'zero-copy', counts: 'tree', victim: 3 },
     { delivery: 'auto', counts: 'tree', victim: 3 },
+    { delivery: 'datagrams', counts: 'tree', victim: 3 },
     { delivery: 'packed', counts: 'multicast', victim: 3 },
     { delivery: 'packed', counts: 'multicast', victim: 0 },
   ];

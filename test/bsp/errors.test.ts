@@ -23,7 +23,7 @@ async function run(kind: string, delivery: string, how: string) {
   return { code, report: stdout + stderr, told: told.sort((a, b) => a.rank - b.rank) };
 }
 
-const deliveries = ['shared', 'packed'];
+const deliveries = ['shared', 'packed', 'datagrams'];
 
 describe.each(RANK_KINDS)('ranks that are %s', (kind) => {
   test.each(

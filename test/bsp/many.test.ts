@@ -1,8 +1,9 @@
 /**
  * Supersteps of 1,024 processes on a modelled fabric, in which each has something for a few others only: with the
- * default delivery, `auto`, and puts that are long enough for it to try both ways.
+ * default delivery, `auto`, and puts that are long enough for it to try both ways; and in datagrams, some of which are
+ * lost.
  */
-import { begin } from 'onesided/bsp';
+import { type BspOptions, begin } from 'onesided/bsp';
 import { runTasks } from 'onesided/fabrics';
 import { describe, expect, test } from 'vitest';
 
@@ -13,12 +14,13 @@ const SUPERSTEPS = 8;
 const WORDS = 512;
 
 describe('1,024 processes with sparse relations', () => {
-  test('end supersteps, and find what was put', { timeout: 600_000 }, async () => {
+  const ways: readonly BspOptions[] = [{}, { delivery: 'datagrams', nackAfter: 1 }];
+  test.each(ways)('end supersteps, and find what was put: %o', { timeout: 600_000 }, async (options) => {
     const seconds: number[] = [];
     const right = await runTasks(
       PROCESSES,
       async (world) => {
-        const bsp = await begin(world);
+        const bsp = await begin(world, options);
         const { pid, nprocs } = bsp;
         const x = new Float64Array(3 * WORDS);
         bsp.pushReg(x);
@@ -39,7 +41,7 @@ describe('1,024 processes with sparse relations', () => {
         await bsp.end();
         return isRight;
       },
-      { fabric: 'infinihost-64', seed: 1 },
+      { fabric: 'infinihost-64', seed: 1, faults: { datagramLoss: 0.01 } },
     );
     console.log(`supersteps were simulated in ${seconds.map((one) => one.toFixed(1)).join(', ')} s`);
     expect(right.every((one) => one)).toBe(true);

@@ -38,7 +38,10 @@ describe('what is refused', () => {
   ])('%o', (pacing, pattern) => refused({ pacing: pacing as never }, pattern));
 
   test.each(['auto', 'zero-copy'] as const)('with delivery: %s', (delivery) =>
-    refused({ delivery, pacing: 'auto' }, /^ERR_ARG: bsp\.begin: pacing is for .* delivery: 'packed', and not of '/),
+    refused(
+      { delivery, pacing: 'auto' },
+      /^ERR_ARG: bsp\.begin: pacing is for .* delivery: 'packed' or 'datagrams', and not of '/,
+    ),
   );
 
   test('where ranks differ', async () => {

@@ -35,6 +35,7 @@ class Desk {
     const comm = { rank: 0, now: () => this.time, job: { processor } } as unknown as Communicator;
     const below = {
       mostPieces: 4,
+      headBytes: 0,
       expect: () => {},
       isReady: (pid: number) => !this.blocked.has(pid),
       sendPacket: (pid: number, pieces: readonly Piece[]) => void this.left.push({ pid, at: this.time, pieces }),
@@ -167,7 +168,7 @@ describe('a process that comes late', () => {
     }
     // Seven were due; then each in its slot.
     expect(turns).toEqual([4, 3, 1, 1, 1, 1]);
-    const { late, lateness, bursts, kept, cycles } = desk.carrier.statistics;
+    const { late, lateness, bursts, kept, cycles } = desk.carrier.statistics!;
     expect({ late, lateness, bursts, kept, cycles }).toEqual({ late: 2, lateness: 65, bursts: 2, kept: 5, cycles: 11 });
   });
 
@@ -184,7 +185,7 @@ describe('a process that comes late', () => {
         before = desk.left.length;
         return random.below(3) === 0 ? random.below(400) : 0;
       });
-      expect(desk.carrier.statistics.bursts).toBe(turns);
+      expect(desk.carrier.statistics!.bursts).toBe(turns);
     }
   });
 });

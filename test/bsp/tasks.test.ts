@@ -16,6 +16,8 @@ const WAYS: BspOptions[] = [
   { delivery: 'packed', pacing: { slot: 3, packet: 100 }, counts: 'tree' },
   { delivery: 'packed', pacing: 'auto', counts: 'multicast' },
   { delivery: 'packed', pacing: { slot: 0 }, headers: 'plain' },
+  { delivery: 'datagrams', counts: 'all-to-all' },
+  { delivery: 'datagrams', counts: 'tree', pacing: { slot: 3, packet: 100 }, headers: 'plain' },
   // Random programs draw what is not given.
   {},
 ];

@@ -16,6 +16,7 @@ const TASKS = [
   { units: 'hosts', counts: 'tree' },
   { units: 3, counts: 'all-to-all' },
   { units: 2, delivery: 'packed', counts: 'tree', pacing: { slot: 2, packet: 100 } },
+  { units: 2, delivery: 'datagrams' },
 ] as const;
 
 describe.each(TASKS)('with %o', (options) => {

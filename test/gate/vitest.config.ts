@@ -13,7 +13,7 @@ import { existing } from './files.ts';
 /** Tests in their own process: some at a time. */
 const ALONE = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
-  'test/bsp/packets.test.ts',
+  'test/bsp/{datagram-carrier,packets,routed-counts}.test.ts',
   'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
   'test/comm/{init,messages,mismatch,notices,options,servers,spinning,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',

@@ -22,6 +22,8 @@ const WAYS = {
   'counts by multicast': ['--delivery=packed', '--counts=multicast', '--nackAfter=1000'],
   // A question for each datagram, as if all were late.
   'counts by multicast, asked for': ['--delivery=packed', '--counts=multicast', '--nackAfter=0'],
+  datagrams: ['--delivery=datagrams'],
+  'datagrams in slots, asked for early': ['--delivery=datagrams', '--nackAfter=0', '--pacing={"slot":20}'],
   'zero-copy': ['--delivery=zero-copy'],
   auto: ['--delivery=auto'],
 };

@@ -21,7 +21,7 @@ export const switch100 = loadFabric('ethernet-100-switch') as Required<ReturnTyp
 /** The bus of 10 Mbit/s, without the time that stack and driver take. */
 export const BARE: EthernetNumbers = { ...bus10.ethernet, driver: 0 };
 
-export const NO_FAULTS: MediumFaults = { drawLoss: () => false, drawDelay: () => 0 };
+export const NO_FAULTS: MediumFaults = { drawLoss: () => false, drawDatagramLoss: () => false, drawDelay: () => 0 };
 
 /** Draws what it was given, then fails. */
 export function scripted(...fractions: readonly number[]): Draws {

@@ -8,7 +8,8 @@
  * - `multicast`: the sums of all by a datagram to all (multicast-counts.ts).
  *
  * Where packets are paced, they also learn totals (totals.ts): in the same messages; `tree` needs another reduction, of
- * what is not a sum.
+ * what is not a sum. Where packets may be lost, they learn how many come from whom: sums cannot say that, and `tree`
+ * gives way to another one (routed-counts.ts).
  */
 import { allgather, allreduce, reduceScatter, type Step } from '../../collective/collectives.ts';
 import { bytesOf } from '../../datatype/base-types.ts';
@@ -25,6 +26,8 @@ export interface Counts {
   readonly numbers: readonly Float64Array[] | undefined;
   /** If processes say their loads. */
   readonly totals: Totals | undefined;
+  /** Packets that come from each process, if these say that. */
+  readonly from?: Int32Array | undefined;
 }
 
 /**
@@ -50,6 +53,8 @@ export interface Counting {
 /** What a process tells each other one in any case; and if it says its load. */
 const TOLD = 2;
 const TOLD_WITH_LOAD = 4;
+/** And if it says how many packets it has for the other one. */
+const TOLD_WITH_PACKETS = 5;
 
 function* allToAll(
   channel: Channel,
@@ -59,13 +64,15 @@ function* allToAll(
   load: Load | undefined,
 ): Step<Counts> {
   const { rank, size } = channel;
-  const fixed = load === undefined ? TOLD : TOLD_WITH_LOAD;
+  const to = load?.to;
+  const fixed = load === undefined ? TOLD : to === undefined ? TOLD_WITH_LOAD : TOLD_WITH_PACKETS;
   for (let k = 1; k < size; k++) {
     const target = (rank + k) % size;
     const told = new Float64Array(fixed + numbers.length);
     told[0] = puts[target];
     told[1] = gets[target];
     if (load !== undefined) told.set([load.packets, load.microseconds], TOLD);
+    if (to !== undefined) told[TOLD_WITH_LOAD] = to[target];
     told.set(numbers, fixed);
     channel.send(target, bytesOf(told));
   }
@@ -73,6 +80,7 @@ function* allToAll(
   let speaks = numbers.length > 0;
   let [putsHere, getsHere] = [0, 0];
   const words = new Int32Array(TOTAL_WORDS);
+  const from = to && new Int32Array(size);
   if (load !== undefined) addLoad(words, load);
   for (let k = 1; k < size; k++) {
     const source = (rank - k + size) % size;
@@ -80,11 +88,12 @@ function* allToAll(
     putsHere += told[0];
     getsHere += told[1];
     if (load !== undefined) addLoad(words, { packets: told[2], microseconds: told[3] });
+    if (from !== undefined) from[source] = told[TOLD_WITH_LOAD];
     all[source] = told.subarray(fixed);
     if (told.length > fixed) speaks = true;
   }
   const totals = load && totalsIn(words);
-  return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined, totals };
+  return { puts: putsHere, gets: getsHere, numbers: speaks ? all : undefined, totals, from };
 }
 
 /** The next message from a process, as words. */

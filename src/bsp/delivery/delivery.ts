@@ -3,6 +3,7 @@ import type { ChunkPool } from '../chunks.ts';
 import type { Outgoing, Route } from '../outgoing.ts';
 import type { Placement } from '../placement.ts';
 import type { Variables } from '../variables.ts';
+import type { DatagramStatistics } from './datagram-counts.ts';
 import type { Direct } from './direct-access.ts';
 import type { MulticastStatistics } from './multicast-counts.ts';
 import type { PacingStatistics } from './pacing-counts.ts';
@@ -11,6 +12,7 @@ import type { PacingStatistics } from './pacing-counts.ts';
 export interface DeliveryStatistics {
   readonly multicast: MulticastStatistics | undefined;
   readonly pacing: PacingStatistics | undefined;
+  readonly datagrams: DatagramStatistics | undefined;
 }
 
 /** What is delivered, and to whom it comes. */

@@ -16,6 +16,7 @@ export class LinkCarrier implements PacketCarrier {
   readonly pool: SharedChunks;
   readonly rdma: Rdma | undefined;
   readonly mostPieces: number;
+  readonly headBytes = 0;
   readonly #links: Links;
   readonly #regions: OwnRegions;
 

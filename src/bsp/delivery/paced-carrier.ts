@@ -14,11 +14,16 @@
  * until `SPIN` before the slot, and looks again and again from then on. In virtual time it looks in time.
  *
  * A packet whose chunk finds no room (`Assembly`) stays in its buffer, with all that come behind it.
+ *
+ * What the carrier below has lost it sends again in slots, too, before what was not sent yet; after the superstep, in
+ * cycles that begin with the first such packet. Then no process is told how much others send again: the slots are those
+ * of the superstep.
  */
 import type { Communicator } from '../../collective/communicator.ts';
 import { CHUNK_BYTES, type Chunk, type ChunkPool } from '../chunks.ts';
-import type { Carrier, PacketCarrier } from './carrier.ts';
+import type { Carrier, PacketCarrier, Service } from './carrier.ts';
 import type { Buffer, CarrierUser } from './carrier-user.ts';
+import type { DatagramStatistics } from './datagram-counts.ts';
 import type { Pacer } from './pace-choices.ts';
 import { PacingCounts, type PacingStatistics } from './pacing-counts.ts';
 import { Assembly, Line, type PacketSize, packetsFor } from './packets.ts';
@@ -27,7 +32,8 @@ import { inWord, type Load, type Totals } from './totals.ts';
 
 /** How packets are paced. */
 export interface Pacing {
-  readonly pacer: Pacer;
+  /** Absent: packets leave as soon as they can. */
+  readonly pacer: Pacer | undefined;
   /** Bytes of a packet. */
   readonly packet: number;
   /** Slots are drawn from these numbers. */
@@ -78,6 +84,11 @@ export class PacedCarrier implements Carrier {
   readonly #assembly = new Assembly(MOST_CHUNKS);
   #held: Held[] = [];
   readonly #counts = new PacingCounts();
+  /** Packets for each process in the superstep that ends. */
+  #to: Int32Array | undefined;
+  /** Nothing is left to be sent: the next packet begins new cycles. */
+  #rests = true;
+  readonly service: Service | undefined;
 
   /** @param below makes what sends packets */
   constructor(comm: Communicator, user: CarrierUser, below: (user: CarrierUser) => PacketCarrier, pacing: Pacing) {
@@ -88,7 +99,9 @@ export class PacedCarrier implements Carrier {
       arrived: (pid, buffer, bytes) => void this.#held.push({ pid, buffer, bytes, from: 0 }),
     });
     this.#pacing = pacing;
-    this.#size = { bytes: pacing.packet, pieces: this.#below.mostPieces };
+    const { mostPieces, headBytes, lossy } = this.#below;
+    this.#size = { bytes: pacing.packet - headBytes, pieces: mostPieces };
+    this.service = lossy && { serve: () => this.#serve(), isAskedBy: (cq) => lossy.comeBy(cq) };
   }
 
   get pool(): ChunkPool {
@@ -98,23 +111,34 @@ export class PacedCarrier implements Carrier {
   announce(chunks: readonly (readonly number[] | undefined)[]): Load {
     this.#ungiven = 0;
     let packets = 0;
-    for (const line of chunks) {
+    const to = new Int32Array(chunks.length);
+    for (const [pid, line] of chunks.entries()) {
       if (line === undefined) continue;
       this.#ungiven += line.length;
-      packets += packetsFor(line, this.#size);
+      to[pid] = packetsFor(line, this.#size);
+      packets += to[pid];
     }
-    return { packets, microseconds: inWord(this.#took) };
+    const load = { packets, microseconds: inWord(this.#took) };
+    if (this.#below.lossy === undefined) return load;
+    this.#to = to;
+    return { ...load, to };
   }
 
-  expect(chunks: number, totals: Totals): void {
+  expect(chunks: number, totals: Totals, from?: Int32Array): void {
     const packets = chunks * Math.ceil(CHUNK_BYTES / this.#size.bytes);
     this.#below.expect(Math.max(chunks, Math.min(packets, FEW_BUFFERS)), undefined);
     this.#lineTo.clear();
     this.#counts.senders = totals.senders;
     this.#counts.most = totals.most;
-    this.#pace = this.#pacing.pacer.choose(totals);
+    this.#pace = this.#pacing.pacer?.choose(totals) ?? UNPACED;
     this.#began = this.#comm.now();
-    this.#slots.begin(this.#began, this.#pace, ...this.#pacing.seeds, this.#comm.rank, this.#steps);
+    this.#beginSlots();
+    this.#below.lossy?.expectPackets(from!, this.#to!, totals, this.#pace.slots * this.#pace.slot);
+  }
+
+  #beginSlots(): void {
+    this.#slots.begin(this.#comm.now(), this.#pace, ...this.#pacing.seeds, this.#comm.rank, this.#steps);
+    this.#rests = false;
   }
 
   /** They wait here: there is always room. */
@@ -150,24 +174,44 @@ export class PacedCarrier implements Carrier {
   poll(): void {
     this.#below.poll();
     if (this.#held.length > 0) this.#takeIn();
-    if (this.#lines.length > 0 && this.#ungiven === 0) this.#sendDue();
+    if (this.#owes && this.#rests) this.#beginSlots();
+    if ((this.#lines.length > 0 && this.#ungiven === 0) || this.#owes) this.#sendDue();
+  }
+
+  /** Packets wait to be sent again. */
+  get #owes(): boolean {
+    return this.#below.lossy?.owes === true;
+  }
+
+  /** While this process waits for something else: chunks that are given are not complete yet. */
+  #serve(): number {
+    this.poll();
+    const polling = this.isPolling();
+    return typeof polling === 'number' ? polling : polling ? 0 : Number.POSITIVE_INFINITY;
   }
 
   isPolling(): boolean | number {
     const others = this.#below.isPolling?.() ?? false;
-    if (this.#lines.length === 0 || this.#isBlocked || this.#pace.slot === 0) return others;
+    const isEmpty = this.#lines.length === 0 && !this.#owes;
+    if (isEmpty || this.#isBlocked || this.#pace.slot === 0) return others;
     const left = (this.#slots.due - this.#comm.now()) / 1000;
     const wait = Math.max(0, this.#comm.job.processor.isVirtual ? left : left - SPIN);
     return others === false ? wait : others === true ? true : Math.min(others, wait);
   }
 
   delivered(): void {
+    this.#below.delivered?.();
     this.#took = this.#comm.now() - this.#began;
     this.#steps++;
   }
 
-  get statistics(): PacingStatistics {
-    return { ...this.#counts, ...this.#pace, isTrying: this.#pacing.pacer.isTrying };
+  get statistics(): PacingStatistics | undefined {
+    const { pacer } = this.#pacing;
+    return pacer && { ...this.#counts, ...this.#pace, isTrying: pacer.isTrying };
+  }
+
+  get datagrams(): DatagramStatistics | undefined {
+    return this.#below.datagrams;
   }
 
   get bytes(): number {
@@ -185,23 +229,26 @@ export class PacedCarrier implements Carrier {
     const { slot } = this.#pace;
     if (slot === 0) {
       while (this.#sendOne());
+      this.#rests = !this.#isBlocked;
       return;
     }
     const now = this.#comm.now();
     let sent = 0;
     let isLate = false;
-    for (; sent < BURST && this.#lines.length > 0; sent++) {
+    for (; sent < BURST && (this.#lines.length > 0 || this.#owes); sent++) {
       const lateness = now - this.#slots.due;
       if (lateness < -NO_TIME || !this.#sendOne()) break;
       if (this.#counts.left(Math.max(0, lateness), slot)) isLate = true;
       this.#slots.next();
     }
     this.#counts.turned(sent, isLate);
+    this.#rests = this.#lines.length === 0 && !this.#owes;
   }
 
-  /** The next packet of the first target that can take one. False if there is none. */
+  /** A packet that was lost, or the next one of the first target that can take one. False if there is none. */
   #sendOne(): boolean {
     const lines = this.#lines;
+    if (this.#resendOne()) return true;
     for (let i = 0; i < lines.length; i++) {
       const at = (this.#turn + i) % lines.length;
       const line = lines[at];
@@ -217,6 +264,13 @@ export class PacedCarrier implements Carrier {
     }
     this.#isBlocked = lines.length > 0;
     return false;
+  }
+
+  #resendOne(): boolean {
+    if (!this.#owes) return false;
+    this.#isBlocked = !this.#below.lossy!.resend();
+    if (!this.#isBlocked) this.#counts.packets++;
+    return !this.#isBlocked;
   }
 
   // ---- what comes ---------------------------------------------------------------------------------------------------

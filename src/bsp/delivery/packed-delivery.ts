@@ -26,11 +26,11 @@ import { GeneratorOperation } from '../../wait/operation.ts';
 import { type Chunk, type ChunkPool, HEAD_WORDS, Stream } from '../chunks.ts';
 import type { Route } from '../outgoing.ts';
 import { Variables } from '../variables.ts';
-import type { Carrier } from './carrier.ts';
+import type { Carrier, Service } from './carrier.ts';
 import type { Buffer } from './carrier-user.ts';
 import type { Counting } from './counts.ts';
 import type { Delivery, DeliveryStatistics, Superstep } from './delivery.ts';
-import type { PackedKind } from './delivery-kinds.ts';
+import type { Carrying } from './delivery-kinds.ts';
 import { DirectRequests } from './direct-requests.ts';
 import { MulticastCounts } from './multicast-counts.ts';
 import { ZeroCopy } from './zero-copy-delivery.ts';
@@ -108,7 +108,7 @@ export class PackedDelivery implements Delivery {
     comm: Communicator,
     channels: readonly [OwnChannel, OwnChannel],
     counts: Counting,
-    { carrier, chooser }: PackedKind,
+    { carrier, chooser }: Carrying,
   ) {
     this.#comm = comm;
     [this.#chunks, this.#counting] = channels;
@@ -125,7 +125,12 @@ export class PackedDelivery implements Delivery {
       this.variables = new Variables(comm, true);
       this.direct = new DirectRequests(comm, rdma.links, (pid) => this.#tell(pid, [ASK]));
     }
-    this.#stop = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
+    const stopServing = this.#carrier.service && serveWith(comm, this.#carrier.service);
+    const stopListening = this.#chunks.listen((source, message) => this.#messageArrived(source, message));
+    this.#stop = () => {
+      stopServing?.();
+      stopListening();
+    };
   }
 
   get bytes(): number {
@@ -150,7 +155,7 @@ export class PackedDelivery implements Delivery {
 
   get statistics(): DeliveryStatistics {
     const multicast = this.#counts instanceof MulticastCounts ? this.#counts : undefined;
-    return { multicast, pacing: this.#carrier.statistics };
+    return { multicast, pacing: this.#carrier.statistics, datagrams: this.#carrier.datagrams };
   }
 
   waitsFor(): string {
@@ -185,7 +190,7 @@ export class PackedDelivery implements Delivery {
     this.#isCounting = false;
     this.#getsLeft = counts.gets;
     this.#putsLeft = counts.puts;
-    this.#carrier.expect(counts.puts, counts.totals);
+    this.#carrier.expect(counts.puts, counts.totals, counts.from);
     superstep.compare(counts.numbers);
     this.#takeOwn(superstep);
     this.#sendGets(superstep);
@@ -388,4 +393,23 @@ export class PackedDelivery implements Delivery {
       this.#arrivals[this.#step & 1][RESULTS].push(own);
     }
   }
+}
+
+/** Has the others served while this process waits, or where a helper is, while it computes. @returns ends it */
+function serveWith({ members, job }: Communicator, service: Service): () => void {
+  const stop = members.serve(() => service.serve(), true);
+  const stopBeside = job.processor.handleCompletions(
+    () => {
+      try {
+        service.serve();
+      } catch {
+        // Each later look of the program says it again.
+      }
+    },
+    (cq, receives) => receives && service.isAskedBy(cq),
+  );
+  return () => {
+    stop();
+    stopBeside();
+  };
 }

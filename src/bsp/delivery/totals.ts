@@ -1,6 +1,6 @@
 /**
- * What processes tell each other besides counts where packets are paced: how much each sends in the superstep that ends
- * (BSP over TCP/IP: totals, before any user data), and how long the one before took to deliver. All
+ * What processes tell each other besides counts where packets are paced, or may be lost: how much each sends in the
+ * superstep that ends (BSP over TCP/IP: totals, before any user data), and how long the one before took to deliver. All
  * of them have the same totals afterwards, so that they decide alike without a word more (pace-choices.ts).
  */
 
@@ -10,6 +10,8 @@ export interface Load {
   readonly packets: number;
   /** From the end of its counts of the superstep before until that was delivered; 0 if there was none. */
   readonly microseconds: number;
+  /** Packets for each process, if each is to know what comes from whom. */
+  readonly to?: Int32Array | undefined;
 }
 
 /** Of all processes. */

@@ -21,6 +21,8 @@ export interface FaultOptions {
    * each copy of one for a multicast group is lost by itself.
    */
   readonly loss?: number;
+  /** Loses this share of datagrams, 0 … 1, instead of `loss`: a connection whose messages are lost often breaks. */
+  readonly datagramLoss?: number;
   /**
    * Each rank's device refuses (`ERR_VERBS`) to register more than this number of bytes at one time of memory that the
    * library has not allocated: as a real one does where locked memory is limited.
@@ -39,6 +41,7 @@ const KNOWN = [
   'delay',
   'placement',
   'loss',
+  'datagramLoss',
   'registration',
   'deaths',
 ] as const satisfies readonly (keyof FaultOptions)[];
@@ -47,6 +50,7 @@ export class Faults {
   readonly delay: number;
   readonly placement: number;
   readonly loss: number;
+  readonly datagramLoss: number;
   /** Bytes of programs' memory that a rank can have registered. */
   readonly registration: number;
   readonly deaths: readonly { readonly rank: number; readonly time: number }[];
@@ -54,11 +58,19 @@ export class Faults {
 
   constructor(call: string, options: FaultOptions | undefined, ranks: number, seed: number) {
     const given = options === undefined ? {} : read(call, options);
-    const { delay = 0, placement = 0, loss = 0, registration = Number.POSITIVE_INFINITY, deaths = [] } = given;
+    const {
+      delay = 0,
+      placement = 0,
+      loss = 0,
+      datagramLoss = loss,
+      registration = Number.POSITIVE_INFINITY,
+      deaths = [],
+    } = given;
     for (const [name, value, most] of [
       ['delay', delay, 1e9],
       ['placement', placement, 1e9],
       ['loss', loss, 1],
+      ['datagramLoss', datagramLoss, 1],
       ['registration', registration, Number.POSITIVE_INFINITY],
     ] as const) {
       if (typeof value !== 'number')
@@ -84,6 +96,7 @@ export class Faults {
     this.delay = delay;
     this.placement = placement;
     this.loss = loss;
+    this.datagramLoss = datagramLoss;
     this.registration = registration;
     this.deaths = deaths;
     this.#random = new Random(seed, 2);
@@ -103,6 +116,11 @@ export class Faults {
   drawLoss(): boolean {
     return this.loss > 0 && this.#random.fraction() < this.loss;
   }
+
+  /** Whether the next datagram is. */
+  drawDatagramLoss(): boolean {
+    return this.datagramLoss > 0 && this.#random.fraction() < this.datagramLoss;
+  }
 }
 
 function read(call: string, options: FaultOptions): FaultOptions {
@@ -114,6 +132,7 @@ function read(call: string, options: FaultOptions): FaultOptions {
     ...(options.delay !== undefined && { delay: options.delay }),
     ...(options.placement !== undefined && { placement: options.placement }),
     ...(options.loss !== undefined && { loss: options.loss }),
+    ...(options.datagramLoss !== undefined && { datagramLoss: options.datagramLoss }),
     ...(options.registration !== undefined && { registration: options.registration }),
     ...(options.deaths !== undefined && { deaths: options.deaths.map(({ rank, time }) => ({ rank, time })) }),
   }));

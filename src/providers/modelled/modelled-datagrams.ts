@@ -4,7 +4,7 @@
  * The adapter takes requests of type UD from the queue, one at a time. It reads the data then, and the request
  * completes when it has left the adapter: there is no answer. On its way a datagram meets what messages meet
  * (network.ts), but keeps no order with others: each is delayed by a time of its own (`faults.delay`), and a share of
- * them (`faults.loss`) is lost for good, where a connection would send again. One for a group is copied by the
+ * them (`faults.datagramLoss`) is lost for good, where a connection would send again. One for a group is copied by the
  * switches; each copy is delayed and lost by itself, on the last of its links. At the receiver it is taken in as a
  * message is, or dropped (`Responder.takeDatagram`).
  *
@@ -49,7 +49,7 @@ class Copy implements FabricEvent {
   /** It comes to the adapter at this time, unless it is lost or delayed. */
   comeAt(time: number): void {
     const { simulator, faults } = this.#shared;
-    if (faults.drawLoss()) {
+    if (faults.drawDatagramLoss()) {
       simulator.lost();
       return;
     }

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { begin } from 'onesided/bsp';
 import { bspRandom } from '../support/bsp-random.ts';
-import { allLearn, inComputation, refuses, variable, waysOf } from './bsp-trial.ts';
+import { allLearn, datagramsOf, inComputation, refuses, variable, waysOf } from './bsp-trial.ts';
 import { collector, type Requirement } from './requirement.ts';
 
-const { requirement, requirements } = collector();
+const { requirement, lossy, requirements } = collector();
 export const bspTransfers: readonly Requirement[] = requirements;
 
 const one = (value: number): Float64Array => Float64Array.of(value);
@@ -415,4 +415,7 @@ requirement('beyond', 'one computation may follow another, and groups of ranks m
 });
 requirement('beyond', 'random programs leave the same data as a sequential model', '', async (t) => {
   for (const way of waysOf(t)) await bspRandom(t.comm, t.shared.below(2 ** 31), t.blocks, way);
+});
+lossy('beyond', 'random programs by datagrams leave the same data, however many of these are lost', '', async (t) => {
+  await bspRandom(t.comm, t.shared.below(2 ** 31), t.blocks, datagramsOf(t));
 });

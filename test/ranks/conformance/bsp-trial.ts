@@ -6,13 +6,23 @@ import type { Trial } from './requirement.ts';
 
 const PACKED: BspOptions = { delivery: 'packed', headers: 'plain', counts: 'tree' };
 const PACED: BspOptions[] = [{ pacing: { slot: 2, packet: 64 } }, { pacing: 'auto', counts: 'all-to-all' }];
+/** Without a patience that real ranks need: what is asked for too early comes twice. */
+const DATAGRAMS: BspOptions[] = [
+  { delivery: 'datagrams', nackAfter: 0.2 },
+  { delivery: 'datagrams', nackAfter: 1, counts: 'all-to-all', pacing: { slot: 2, packet: 100 } },
+];
 
 /**
  * What ranks have by themselves; and messages, where they could share memory, with other headers and counts, and now
- * and then in packets that are paced.
+ * and then in packets that are paced, or in datagrams.
  */
 export function waysOf({ shared }: Trial): readonly BspOptions[] {
-  return [{}, { ...PACKED, ...shared.pick([{}, ...PACED]) }];
+  return [{}, { ...PACKED, ...shared.pick([{}, ...PACED, ...DATAGRAMS]) }];
+}
+
+/** Datagrams, in one way or another. */
+export function datagramsOf({ shared }: Trial): BspOptions {
+  return { ...PACKED, ...shared.pick(DATAGRAMS) };
 }
 
 /** What a requirement is written with. */

@@ -34,6 +34,8 @@ export interface Requirement {
   readonly why?: string;
   /** The barriers that it is about, in a run of its own. */
   readonly barriers?: BarrierOptions;
+  /** It is about datagrams that are lost: on modelled fabrics, up to 30 % are. */
+  readonly isLossy?: boolean;
 }
 
 type Run = (t: Trial) => unknown;
@@ -45,6 +47,8 @@ interface Collector {
   requirement(section: string, says: string, like: string, run: Run, from?: number): void;
   /** One that needs shared memory. */
   shared(section: string, says: string, like: string, run: Run, from?: number): void;
+  /** One about datagrams that are lost. */
+  lossy(section: string, says: string, like: string, run: Run, from?: number): void;
   untested(section: string, says: string, why: string): void;
 }
 
@@ -60,6 +64,7 @@ export function collector(): Collector {
     requirement: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, run }),
     shared: (section, says, like, run, from = 1) =>
       add({ section, says, like: names(like), from, needs: 'shared memory', run }),
+    lossy: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, isLossy: true, run }),
     untested: (section, says, why) => add({ section, says, like: [], from: 1, why }),
   };
 }

@@ -110,7 +110,8 @@ function drawn(seed: number): BspOptions {
 
 /** What goes in packets can be paced. */
 function possible(given: BspOptions, { pacing = 'none', ...others }: BspOptions): BspOptions {
-  return others.delivery === 'packed' || given.pacing !== undefined ? { ...others, pacing } : others;
+  const isPaced = ['packed', 'datagrams'].includes(others.delivery!) || given.pacing !== undefined;
+  return isPaced ? { ...others, pacing } : others;
 }
 
 /** @param given options that are not drawn */

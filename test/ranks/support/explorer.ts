@@ -35,6 +35,12 @@ function faultsOf(seed: number): { readonly order: 'ranks' | 'random'; readonly 
   }
 }
 
+/** The same, with more losses: of no datagram in every fourth schedule, and of up to 30 % in the others. */
+function lossesOf(seed: number): ReturnType<typeof faultsOf> {
+  const { order, faults } = faultsOf(seed);
+  return { order, faults: { ...faults, datagramLoss: (0.3 * (seed % 4) * (1 + (Math.floor(seed / 4) % 5))) / 15 } };
+}
+
 export const FENCES: readonly WindowInfo[] = FENCES_BY_HINT.map((fence) => ({ fence }));
 
 /** Each scheme as it is, and those that have more hints with these. */
@@ -86,7 +92,10 @@ function withAdapters(fabric: Fabric): Fabric {
 }
 
 /** Puts a requirement on trial under one schedule. @returns what went wrong */
-export async function tryUnder({ run, barriers }: Requirement, { fabric, size, seed }: Schedule): Promise<unknown> {
+export async function tryUnder(
+  { run, barriers, isLossy }: Requirement,
+  { fabric, size, seed }: Schedule,
+): Promise<unknown> {
   const modelled = fabricOf(fabric);
   try {
     await runTasks(
@@ -99,7 +108,7 @@ export async function tryUnder({ run, barriers }: Requirement, { fabric, size, s
       },
       {
         fabric: barriers === undefined ? modelled : withAdapters(modelled),
-        ...{ seed, ...faultsOf(seed), ...barriers },
+        ...{ seed, ...(isLossy === true ? lossesOf(seed) : faultsOf(seed)), ...barriers },
       },
     );
     return undefined;

@@ -21,6 +21,7 @@ export class DatagramFrame implements Frame {
   readonly from: number;
   readonly to: readonly number[];
   readonly bytes: number;
+  readonly isDatagram = true;
   readonly left: () => void;
   readonly #shared: ModelledShared;
   readonly #message: Datagram;

@@ -28,6 +28,8 @@ export interface Frame {
   readonly to: number | readonly number[];
   /** Of its IP packet. */
   readonly bytes: number;
+  /** Nobody sends it again; absent of segments of TCP. */
+  readonly isDatagram?: boolean;
   /** It has left its station, or was given up there; absent if nobody wants to know. */
   left?(): void;
   /** It has come through the protocol stack of a station. */
@@ -58,6 +60,8 @@ export class MediumStatistics {
 export interface MediumFaults {
   /** Whether the next copy of a frame is lost. */
   drawLoss(): boolean;
+  /** The same of a frame that is a datagram. */
+  drawDatagramLoss(): boolean;
   /** How much longer the next one takes. */
   drawDelay(): number;
 }
@@ -88,7 +92,7 @@ export class Reception {
 
   /** A copy of a frame comes to the adapter of a station at `time`. */
   receive(frame: Frame, station: number, time: number): void {
-    if (this.#faults.drawLoss()) {
+    if (frame.isDatagram === true ? this.#faults.drawDatagramLoss() : this.#faults.drawLoss()) {
       frame.lost(station);
       return;
     }
