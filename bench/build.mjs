@@ -12,7 +12,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 export function buildWhatIsMissing() {
   run('native/build.mjs');
   // tsc writes its notes last, and beside its output: a build that was interrupted, or removed, counts as missing.
-  const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.programs.json', '--noCheck'];
+  const tsc = ['scripts/tsc.mjs', '-p', 'tsconfig.programs.json', '--noCheck'];
   for (const [command, project, notes, folders] of [
     [['scripts/build.mjs'], 'tsconfig.build.json', 'dist/.tsbuildinfo', ['src']],
     [tsc, 'tsconfig.programs.json', 'build/programs/.tsbuildinfo', ['src', 'bench', 'test/ranks']],

@@ -43,7 +43,10 @@ for (let at = 0; at < height * width; at++) {
 }
 const product = new Float64Array(height * width);
 
-/** Panels: columns of A, and the same rows of B. No panel crosses the end of a block. */
+/**
+ * Panels: columns of A, and the same rows of B. No panel crosses the end of a block.
+ * @type {{ first: number; depth: number; c: number; r: number }[]}
+ */
 const panels = [];
 for (let first = 0; first < N; ) {
   const [c, r] = [partOf(across, first), partOf(down, first)];

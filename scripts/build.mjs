@@ -63,8 +63,7 @@ removeStale();
 
 /** Of a module that is no longer there, tsc leaves them. */
 function declarations() {
-  const tsc = join(root, 'node_modules/typescript/bin/tsc');
-  const args = [tsc, '-p', 'tsconfig.build.json', '--noCheck'];
+  const args = [join(root, 'scripts/tsc.mjs'), '-p', 'tsconfig.build.json', '--noCheck'];
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2] });
   if (status !== 0) process.exit(1);
   for (const name of readdirSync(join(root, 'src'), { recursive: true }))

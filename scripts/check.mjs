@@ -1,5 +1,5 @@
 /**
- * Checks the project, a step at a time, and says which one runs and how long it took.
+ * Checks the project, some steps at a time, and says of each whether it passed, and after how long.
  *
  *     node scripts/check.mjs          all steps: `npm run check`
  *     node scripts/check.mjs --quick  those that take seconds: what has changed since the last time, or the last commit
@@ -7,7 +7,7 @@
  * The quick form leaves out what only the whole project tells: unused exports and packages. What needs the bundle, the
  * package (check-package.mjs), is checked by `npm test`, which has one.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,27 +19,33 @@ const script = (name) => [process.execPath, join(root, 'scripts', name)];
 
 /** A step: what it looks at, and the command; `false` leaves it out. */
 const STEPS = [
-  [
-    'types',
-    [bin('tsc'), '--noEmit', ...(quick ? ['--incremental', '--tsBuildInfoFile', 'build/check.tsbuildinfo'] : [])],
-  ],
+  ['types', script('tsc.mjs')],
   ['lint and format', quick ? ofChanged() : [bin('biome'), 'check', '.']],
   ['unused exports and packages', !quick && [bin('knip')]],
   ['direction of imports', script('check-layers.mjs')],
   ['width of lines', script('check-width.mjs')],
 ];
 
-for (const [what, command] of STEPS) {
-  if (!command) continue;
-  process.stdout.write(`${what} …`);
+const results = await Promise.all(STEPS.filter(([, command]) => command).map((step) => run(...step)));
+process.exit(results.every((status) => status === 0) ? 0 : 1);
+
+/** Runs a step, and says how it went when it has ended. What a step says is of interest where it failed. */
+async function run(what, [program, ...args]) {
   const began = performance.now();
-  const [program, ...args] = command;
-  const { status, stdout, stderr, error } = spawnSync(program, args, { cwd: root, encoding: 'utf8' });
+  const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
+  const status = await new Promise((resolve) => {
+    child.on('error', ({ message }) => {
+      said += message;
+      resolve(1);
+    });
+    child.on('close', resolve);
+  });
   const seconds = ((performance.now() - began) / 1000).toFixed(1);
-  process.stdout.write(status === 0 ? ` ${seconds} s\n` : ` failed after ${seconds} s\n`);
-  if (status === 0) continue;
-  process.stdout.write(`${stdout ?? ''}${stderr ?? ''}${error === undefined ? '' : `${error.message}\n`}`);
-  process.exit(1);
+  console.log(`${what}: ${status === 0 ? 'passed' : 'failed'} after ${seconds} s`);
+  if (status !== 0) console.log(said);
+  return status;
 }
 
 /** Biome for the files that differ from the last commit; nothing if none does. */

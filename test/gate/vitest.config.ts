@@ -10,16 +10,21 @@ import { defineConfig } from 'vitest/config';
 import all from '../../vitest.config.ts';
 import { existing } from './files.ts';
 
-/** Tests in their own process: some at a time. */
-const ALONE = [
+const SLOW_ON_FABRICS = 'aggregates|auto|calibration|deadlocks|free-calls|helper|holding|hybrid-deferred|overtaking';
+
+/**
+ * Tests of one thread, which leave nothing behind: the files of a worker share its process, and its modules. A process
+ * for each, which loads the library, took twice the time.
+ */
+const TOGETHER = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/bsp/{datagram-carrier,packets,routed-counts}.test.ts',
-  'test/comm/{abort-signals,collectives-model,control-copy,given-away,group}.test.ts',
-  'test/comm/{init,messages,mismatch,notices,options,servers,spinning,tasks}.test.ts',
+  'test/comm/{collectives-model,control-copy,given-away,group}.test.ts',
+  'test/comm/{messages,mismatch,notices,options,servers,spinning,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',
-  'test/docs/{calls,claims,mpi-names,schemes,walk}.test.ts',
-  'test/fabrics/!(aggregates|auto|calibration|deadlocks|free-calls|helper|holding|hybrid-deferred|overtaking).test.ts',
+  'test/docs/{calls,mpi-names,schemes,walk}.test.ts',
+  `test/fabrics/!(${SLOW_ON_FABRICS}|processor-use).test.ts`,
   'test/launcher/{addon,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',
@@ -27,8 +32,16 @@ const ALONE = [
   'test/support/*.test.ts',
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
-  'test/verbs/{emulator,emulator-attachments,emulator-keys,modelled-waits}.test.ts',
+  'test/verbs/{emulator,emulator-attachments,modelled-waits}.test.ts',
   'test/window/{hints,messages,refusals,shared-directory,stacks}.test.ts',
+];
+
+/** Those that need modules, or a process, of their own: they count what is left, or what the process used. */
+const ALONE = [
+  'test/comm/{abort-signals,init}.test.ts',
+  'test/docs/claims.test.ts',
+  'test/fabrics/processor-use.test.ts',
+  'test/verbs/emulator-keys.test.ts',
 ];
 
 /** Tests that start ranks: one file at a time. Some of them leave cases out here (support/gate.ts). */
@@ -56,6 +69,16 @@ export default defineConfig({
     // Always the same random cases: new ones are for the other commands to find.
     env: { ...common.env, ONESIDED_TEST_GATE: '1', ONESIDED_SEED: process.env['ONESIDED_SEED'] ?? '1' },
     projects: [
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: existing(root, TOGETHER),
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
+      },
       {
         extends: true,
         test: { name: 'alone', include: existing(root, ALONE), maxWorkers: 2, sequence: { groupOrder: 0 } },

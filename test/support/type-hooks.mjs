@@ -1,6 +1,6 @@
 /**
  * Module hooks for support/types.mjs: the compiler turns each .ts file into JavaScript, without looking at types.
- * Loading the compiler takes half a second, so what it made is kept in build/, under the hash of the source.
+ * Loading the compiler takes time, so what it made is kept in build/, under the hash of the source.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
@@ -11,9 +11,11 @@ const cache = new URL('../../build/test-programs/', import.meta.url);
 let temporaries = 0;
 
 async function compile(fileName, text) {
-  const { default: ts } = await import('typescript');
-  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, inlineSourceMap: true };
-  return ts.transpileModule(text, { fileName, compilerOptions }).outputText;
+  const { transformSync } = await import('rolldown/utils');
+  const { code, errors, map } = transformSync(fileName, text, { lang: 'ts', target: 'es2022', sourcemap: true });
+  if (errors.length > 0) throw errors[0];
+  const source = Buffer.from(JSON.stringify(map)).toString('base64');
+  return `${code}\n//# sourceMappingURL=data:application/json;base64,${source}\n`;
 }
 
 export async function load(url, context, nextLoad) {
