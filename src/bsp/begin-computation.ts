@@ -219,7 +219,7 @@ function* makeTogether(
   }
   if (refusal !== undefined) {
     giveBack();
-    throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
+    throw notBegun(refusal);
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
   const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
@@ -266,6 +266,11 @@ function* makeTogether(
   return { delivery, space, measures };
 }
 
+/** Another rank could not begin. */
+function notBegun({ rank, why }: { readonly rank: number; readonly why: string }): RmaError {
+  return new RmaError('ERR_ARG', `bsp.begin: rank ${rank} could not begin: ${why}`);
+}
+
 function hasDatagrams(read: Read | undefined): boolean {
   return read !== undefined && packedKind(read.delivery)?.datagrams !== undefined;
 }
@@ -291,7 +296,7 @@ function* joinPort(
   const refusal = yield* comm.agree(failure);
   if (failure === undefined && refusal === undefined) return;
   giveBack();
-  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+  throw failure ?? notBegun(refusal!);
 }
 
 /**
@@ -323,7 +328,7 @@ function* makeOwnBarrier(
   if (state !== undefined && refusal === undefined) return { state, release };
   release();
   giveBack();
-  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+  throw failure ?? notBegun(refusal!);
 }
 
 /** What delivery through shared memory is made of. */
