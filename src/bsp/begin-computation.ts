@@ -19,7 +19,7 @@ import { Core } from './computation.ts';
 import { COUNT_EXCHANGES, defaultCounts } from './delivery/counts.ts';
 import { DatagramPort, type PortNumbers } from './delivery/datagram-port.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { type Carrying, type Datagrams, MOST_PIECES, packedKind } from './delivery/delivery-kinds.ts';
+import { type Carrying, type Datagrams, goesInDatagrams, MOST_PIECES, packedKind } from './delivery/delivery-kinds.ts';
 import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
 import {
   GROUP_NUMBERS,
@@ -272,7 +272,7 @@ function notBegun({ rank, why }: { readonly rank: number; readonly why: string }
 }
 
 function hasDatagrams(read: Read | undefined): boolean {
-  return read !== undefined && packedKind(read.delivery)?.datagrams !== undefined;
+  return read !== undefined && goesInDatagrams(read.delivery);
 }
 
 /**
