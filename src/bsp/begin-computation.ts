@@ -19,7 +19,7 @@ import { Core } from './computation.ts';
 import { COUNT_EXCHANGES, defaultCounts } from './delivery/counts.ts';
 import { DatagramPort, type PortNumbers } from './delivery/datagram-port.ts';
 import type { Delivery } from './delivery/delivery.ts';
-import { type Carrying, type Datagrams, MOST_PIECES, packedKind } from './delivery/delivery-kinds.ts';
+import { type Carrying, type Datagrams, goesInDatagrams, MOST_PIECES, packedKind } from './delivery/delivery-kinds.ts';
 import { MulticastCounts, partsFor } from './delivery/multicast-counts.ts';
 import {
   GROUP_NUMBERS,
@@ -219,7 +219,7 @@ function* makeTogether(
   }
   if (refusal !== undefined) {
     giveBack();
-    throw new RmaError('ERR_ARG', `bsp.begin: rank ${refusal.rank} could not begin: ${refusal.why}`);
+    throw notBegun(refusal);
   }
   const place = block?.place ?? new Array<number>(PLACE_NUMBERS).fill(0);
   const wants = recorded && read !== undefined && wantsProbe(comm, howOf(comm, read));
@@ -266,8 +266,13 @@ function* makeTogether(
   return { delivery, space, measures };
 }
 
+/** Another rank could not begin. */
+function notBegun({ rank, why }: { readonly rank: number; readonly why: string }): RmaError {
+  return new RmaError('ERR_ARG', `bsp.begin: rank ${rank} could not begin: ${why}`);
+}
+
 function hasDatagrams(read: Read | undefined): boolean {
-  return read !== undefined && packedKind(read.delivery)?.datagrams !== undefined;
+  return read !== undefined && goesInDatagrams(read.delivery);
 }
 
 /**
@@ -291,7 +296,7 @@ function* joinPort(
   const refusal = yield* comm.agree(failure);
   if (failure === undefined && refusal === undefined) return;
   giveBack();
-  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+  throw failure ?? notBegun(refusal!);
 }
 
 /**
@@ -323,7 +328,7 @@ function* makeOwnBarrier(
   if (state !== undefined && refusal === undefined) return { state, release };
   release();
   giveBack();
-  throw failure ?? new RmaError('ERR_ARG', `bsp.begin: rank ${refusal!.rank} could not begin: ${refusal!.why}`);
+  throw failure ?? notBegun(refusal!);
 }
 
 /** What delivery through shared memory is made of. */

@@ -11,7 +11,7 @@ import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '
 import { unknownName } from '../options.ts';
 import { readWait, type WaitOptions } from '../wait/operation.ts';
 import { COUNT_EXCHANGE_NAMES, type CountExchange, defaultCounts } from './delivery/counts.ts';
-import { DELIVERIES, type DeliveryName, goesInPackets, packedKind } from './delivery/delivery-kinds.ts';
+import { DELIVERIES, type DeliveryName, goesInDatagrams, goesInPackets } from './delivery/delivery-kinds.ts';
 import { numberOfPacing, type PacingOption, type ReadPacing, readPacing, wordOfPacing } from './pacing-options.ts';
 import { readUnits, type Units } from './units.ts';
 
@@ -126,7 +126,7 @@ const OPTIONS = {
     ...ways,
     read(given, comm): DeliveryName {
       const name = ways.read(given, comm);
-      if (packedKind(name)?.datagrams !== undefined && !comm.job.context.capabilities.datagrams) {
+      if (goesInDatagrams(name) && !comm.job.context.capabilities.datagrams) {
         throw new RmaError(
           'ERR_ARG',
           `bsp.begin: delivery: '${name}' needs a device with datagrams, and this one has none; use 'packed'`,

@@ -179,6 +179,46 @@ describe('without losses', () => {
   });
 });
 
+describe('datagrams of few bytes', () => {
+  const withPackets = (packet: number): Fabric => {
+    const fabric = loadFabric(FABRIC);
+    return { ...fabric, adapter: { ...fabric.adapter, packet } };
+  };
+
+  test.each([1, HEAD_BYTES, HEAD_BYTES + 3])('%i: refused at all ranks', async (packet) => {
+    const begun = async (world: Communicator): Promise<string> => {
+      try {
+        await begin(world, { delivery: 'datagrams' });
+      } catch (error) {
+        const { code, message } = error as Error & { code: string };
+        return `${code}: ${message}`;
+      }
+      return 'begun';
+    };
+    for (const said of await runTasks(2, begun, { fabric: withPackets(packet), seed: 1 }))
+      expect(said).toMatch(/^ERR_ARG: bsp\.begin: delivery: 'datagrams' needs datagrams of 24 bytes/);
+  });
+
+  test(`${HEAD_BYTES + 4}: come all the same, and are asked for one word of bits at a time`, async () => {
+    const arrived = async (world: Communicator): Promise<boolean> => {
+      const bsp = await begin(world, { delivery: 'datagrams', nackAfter: 0.2 });
+      const mine = new Float64Array(40);
+      bsp.pushReg(mine);
+      await bsp.sync();
+      bsp.put(
+        1 - bsp.pid,
+        Float64Array.from(mine, (_, i) => i + bsp.pid),
+        mine,
+      );
+      await bsp.sync();
+      await bsp.end();
+      return mine.every((value, i) => value === i + 1 - bsp.pid);
+    };
+    const options = { fabric: withPackets(HEAD_BYTES + 4), seed: 1, faults: { datagramLoss: 0.3 } };
+    expect(await runTasks(2, arrived, options)).toEqual([true, true]);
+  });
+});
+
 describe('one after the other is lost', () => {
   const SEED = 7;
   const small = { size: 3, steps: 2, seed: SEED };

@@ -109,6 +109,37 @@ describe('packets', () => {
     expect(kept >= most || whole === 4 * sources).toBe(true);
     expect(assembly.bytes).toBeLessThanOrEqual((most + sources) * CHUNK_BYTES);
   });
+
+  test.each([0, 4, 7, 9, 1001, CHUNK_BYTES + 4, 2 ** 24 - 1])(
+    'a chunk that says %i bytes is refused, each time',
+    (bytes) => {
+      const head = new Uint8Array(new Int32Array([5, (bytes << 8) | KIND]).buffer);
+      const assembly = new Assembly(2);
+      expect(assembly.add(7, head.subarray(0, 3), 0)).toBe(3);
+      const rest = Uint8Array.from([...head.subarray(3), ...new Uint8Array(1400)]);
+      for (let i = 0; i < 3; i++) {
+        expect(() => assembly.add(7, rest, 0)).toThrow(
+          expect.objectContaining({
+            code: 'ERR_VERBS',
+            message: expect.stringContaining(`process 7 has ${bytes} bytes`),
+          }),
+        );
+        expect(assembly.whole).toEqual([]);
+      }
+      // Others are not concerned.
+      const good = new Uint8Array(new Int32Array([5, (8 << 8) | KIND]).buffer);
+      expect(assembly.add(6, good, 0)).toBe(8);
+      expect(assembly.whole.map(({ pid, bytes: length }) => [pid, length])).toEqual([[6, 8]]);
+    },
+  );
+
+  test.each([8, CHUNK_BYTES])('a chunk that says %i bytes is not', (bytes) => {
+    const assembly = new Assembly(1);
+    const chunk = new Int32Array(bytes / 4);
+    chunk.set([5, (bytes << 8) | KIND]);
+    expect(assembly.add(7, new Uint8Array(chunk.buffer), 0)).toBe(bytes);
+    expect(assembly.whole.map(({ buffer, bytes: length }) => [length, buffer.i32[1]])).toEqual([[bytes, KIND]]);
+  });
 });
 
 /** Critical values of χ² at 1 %, by degrees of freedom. */

@@ -1,5 +1,6 @@
 /** TCP over a wire that carries each segment in 100 µs: windows, acknowledgements and timeouts, by hand-computed times. */
 import { describe, expect, test } from 'vitest';
+import { Ethernet } from '../../src/providers/modelled/ethernet/ethernet.ts';
 import type { TcpNumbers } from '../../src/providers/modelled/ethernet/ethernet-numbers.ts';
 import type { Frame } from '../../src/providers/modelled/ethernet/medium.ts';
 import { MovableTimer } from '../../src/providers/modelled/ethernet/movable-timer.ts';
@@ -9,7 +10,7 @@ import type { Segment } from '../../src/providers/modelled/ethernet/tcp-segment.
 import { tcpVariants } from '../../src/providers/modelled/ethernet/tcp-variants.ts';
 import { Random } from '../../src/providers/modelled/random.ts';
 import { Simulator } from '../../src/providers/modelled/simulator.ts';
-import { at, BARE, bus10, NotedWrite, runAll, Wire } from '../support/ethernet.ts';
+import { at, BARE, bus10, NO_FAULTS, NotedWrite, runAll, Wire } from '../support/ethernet.ts';
 
 const WIRE = 100;
 const MSS = 1460;
@@ -38,6 +39,21 @@ function pair(tcp: Partial<TcpNumbers> = {}, loses?: (segment: Segment, number: 
     alone: (from = 1) => segments(from, false).map((s) => [timeOf(s), s.acknowledgement]),
   };
 }
+
+test('two queue pairs have one connection, also when one end of an earlier one is forgotten late', () => {
+  const simulator = new Simulator(2, 1, false);
+  const ethernet = Ethernet.of(bus10, simulator, NO_FAULTS, { nodeOf: (member) => member }, 2)!;
+  const ends = (): [TcpEnd, TcpEnd] => [ethernet.connect(0, 5, 1, 6), ethernet.connect(1, 6, 0, 5)];
+  const [a, b] = ends();
+  expect(a.peer).toBe(b);
+  a.forget();
+  const next = ethernet.connect(0, 5, 1, 6);
+  expect(next).not.toBe(a);
+  b.forget();
+  expect(ethernet.connect(1, 6, 0, 5)).toBe(next.peer);
+  next.forget();
+  expect(ends()[0]).not.toBe(next);
+});
 
 describe('writes', () => {
   test('are segments of their own while the window allows', () => {
@@ -130,6 +146,15 @@ describe('an acknowledgement', () => {
       [200_000, 100],
       [400_000, 200],
     ]);
+  });
+
+  test('is not delayed by a clock without a period: it goes at once', () => {
+    const { simulator, a, alone } = pair({ ...tcpVariants.bsd, delay: 0 });
+    const write = new NotedWrite(simulator);
+    a.write(100, write);
+    runAll(simulator);
+    expect(alone()).toEqual([[100, 100]]);
+    expect(write.acknowledgedAt).toBe(200);
   });
 
   test('goes with data of the other way, and none without', () => {

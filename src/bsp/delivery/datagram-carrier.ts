@@ -11,9 +11,9 @@
  *        Then, and only when nothing new has come from that source for `nackAfter`, it asks the source for what is
  *        missing, by one datagram with a bit for each packet. If nothing comes of it, it asks again after 2, 4, 8, 8, …
  *        `nackAfter`.
- *     5. The source sends those again that were asked for. What it has not given to the adapter yet, or still waits
- *        there, it does not: that is on its way. (Who asks by silence alone, and is answered with everything, fills the
- *        network that was full already, and may never end.)
+ *     5. The source sends those again that were asked for, but not what it has not given to the adapter yet, or what
+ *        still waits there: that is on its way. (Asks for everything after any silence, and answers with everything,
+ *        would fill a network that is full already, and might never end.)
  *
  * The time of a packet: the least that a superstep ever took by the packet of the busiest process, and no less than the
  * pace allows. The least, since a superstep with losses takes longer, and whoever waited by what that one took would
@@ -25,9 +25,9 @@
  * most `MOST_EARLY`. An ask for n comes to a process that has no counts of n + 1 yet. It may have none of n either, or
  * have sent nothing yet: then there is nothing to send again. All other asks are late.
  *
- * Who answers: whoever looks, which is every process that waits for anything, or whose event loop turns
- * (`Carrier.service`), or that has a helper. One that computes for long without one answers late. When the computation
- * ends (`Bsp.end`), all meet after the last superstep, so no process is gone while another may ask.
+ * A process answers when it looks: while it waits for anything, when its event loop turns (`Carrier.service`), or by
+ * its helper. A process that computes for long without a helper answers late. When the computation ends (`Bsp.end`),
+ * all meet after the last superstep, so no process is gone while another may ask.
  *
  * What is taken in: datagrams of this computation's number, by the queue pair of the process that they name, of a
  * length that fits; nothing else is looked at. An ask costs at most the packets that it names, each once, and one of a

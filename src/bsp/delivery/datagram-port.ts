@@ -35,6 +35,8 @@ export const HEAD_WORDS = 5;
 export const HEAD_BYTES = 4 * HEAD_WORDS;
 /** Bytes that are written for one here: what is in front of its entries. */
 const HEAD_ROOM = 1024;
+/** Bytes of a datagram at least: an ask has a word of bits, and a packet something besides its head. */
+const LEAST = HEAD_BYTES + 4;
 /** Completions that are fetched at once. */
 const POLLED = 64;
 
@@ -91,11 +93,18 @@ export class DatagramPort {
   /**
    * @param entries parts of memory of a datagram, if the device allows as many
    * @param space the number of the computation, at process 0, which chooses for all
-   * Errors: `ERR_VERBS`.
+   * Errors: `ERR_VERBS`; `ERR_ARG` if the device's datagrams are too short.
    */
   constructor(comm: Communicator, entries: number, space: number) {
     const { context, pd, tasks } = comm.job;
     const { device } = context;
+    if (device.mtu < LEAST || device.maxSge < 2) {
+      throw new RmaError(
+        'ERR_ARG',
+        `bsp.begin: delivery: 'datagrams' needs datagrams of ${LEAST} bytes and 2 parts, and this device's have ` +
+          `${device.mtu} bytes and ${device.maxSge} parts at most; use 'packed'`,
+      );
+    }
     this.#comm = comm;
     this.most = device.mtu;
     this.entries = Math.min(entries, device.maxSge - 1);

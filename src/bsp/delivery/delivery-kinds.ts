@@ -69,8 +69,12 @@ export const DELIVERIES = Object.keys(DELIVERY_KINDS) as readonly DeliveryName[]
 
 /** Whether what it sends goes in packets, so that it can be paced. */
 export function goesInPackets(name: DeliveryName): boolean {
-  const kind = packedKind(name);
-  return kind?.packets !== undefined || kind?.datagrams !== undefined;
+  return packedKind(name)?.packets !== undefined || goesInDatagrams(name);
+}
+
+/** Whether these packets are datagrams. */
+export function goesInDatagrams(name: DeliveryName): boolean {
+  return packedKind(name)?.datagrams !== undefined;
 }
 
 /** `undefined`: through memory that all load and store. */

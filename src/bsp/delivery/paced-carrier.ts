@@ -75,7 +75,7 @@ export class PacedCarrier implements Carrier {
   #turn = 0;
   /** Chunks that were announced, and not given yet. */
   #ungiven = 0;
-  /** No target could take the packet that is due: something comes when one can. */
+  /** The packet that is due cannot leave, to any target: something comes when one can. */
   #isBlocked = false;
   /** By this process's clock. */
   #began = 0;
@@ -262,15 +262,15 @@ export class PacedCarrier implements Carrier {
       this.#isBlocked = false;
       return true;
     }
-    this.#isBlocked = lines.length > 0;
+    this.#isBlocked = lines.length > 0 || this.#owes;
     return false;
   }
 
   #resendOne(): boolean {
-    if (!this.#owes) return false;
-    this.#isBlocked = !this.#below.lossy!.resend();
-    if (!this.#isBlocked) this.#counts.packets++;
-    return !this.#isBlocked;
+    if (!this.#owes || !this.#below.lossy!.resend()) return false;
+    this.#isBlocked = false;
+    this.#counts.packets++;
+    return true;
   }
 
   // ---- what comes ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
  *
  * Packets come in order, so they need no headers: a chunk says itself how long it is, in the word that has its kind.
  */
+import { RmaError } from '../../errors.ts';
 import { CHUNK_BYTES, type Chunk } from '../chunks.ts';
 import type { Buffer } from './carrier-user.ts';
 
@@ -136,6 +137,7 @@ export class Assembly {
    * Takes from the packet of a process what it can.
    * @param from of its bytes
    * @returns up to which byte; the rest begins a chunk for which there is no room
+   * Errors: `ERR_VERBS`, from then on, if a chunk says a length that no chunk has.
    */
   add(pid: number, packet: Uint8Array, from: number): number {
     let at = from;
@@ -170,7 +172,11 @@ export class Assembly {
     if (part.have < part.need) return;
     const { i32 } = part.buffer;
     if (part.need === HEAD_BYTES) {
-      part.need = i32[1] >>> KIND_BITS;
+      // The length comes from another process: it is checked before it is used. The head stays as it is, so a later
+      // look finds the same.
+      const bytes = i32[1] >>> KIND_BITS;
+      if (bytes < HEAD_BYTES || bytes > CHUNK_BYTES || bytes % 4 !== 0) throw wrongLength(pid, bytes);
+      part.need = bytes;
       i32[1] &= (1 << KIND_BITS) - 1;
       if (part.have < part.need) return;
     }
@@ -178,4 +184,12 @@ export class Assembly {
     this.#kept++;
     this.whole.push({ pid, buffer: part.buffer, bytes: part.need });
   }
+}
+
+function wrongLength(pid: number, bytes: number): RmaError {
+  return new RmaError(
+    'ERR_VERBS',
+    `bsp: a chunk in the packets of process ${pid} has ${bytes} bytes, and chunks have ${HEAD_BYTES} to ` +
+      `${CHUNK_BYTES}, whole words: give all processes the same version of onesided`,
+  );
 }

@@ -76,9 +76,14 @@ export class Ethernet implements Carrying, TcpHost {
     let ends = this.#connections.get(key);
     if (ends === undefined || ends[0].isBroken) {
       const [a, b] = isFirst ? [member, destMember] : [destMember, member];
-      ends = connectTcp(this, this.#nodes.nodeOf(a), this.#nodes.nodeOf(b));
-      this.#connections.set(key, ends);
-      for (const end of ends) end.whenForgotten = () => void this.#connections.delete(key);
+      const made = connectTcp(this, this.#nodes.nodeOf(a), this.#nodes.nodeOf(b));
+      ends = made;
+      this.#connections.set(key, made);
+      // The other end may have been forgotten before, and there is another connection by now.
+      const forget = (): void => {
+        if (this.#connections.get(key) === made) this.#connections.delete(key);
+      };
+      for (const end of made) end.whenForgotten = forget;
     }
     return ends[isFirst ? 0 : 1];
   }

@@ -81,6 +81,7 @@ export class TcpReceiver {
   #timeOfDelayed(): number {
     const { delay, tick } = this.#numbers;
     const { now } = this.#agenda;
-    return tick === 1 ? (Math.floor(now / delay) + 1) * delay : now + delay;
+    // A clock without a period ticks all the time.
+    return tick === 1 && delay > 0 ? (Math.floor(now / delay) + 1) * delay : now + delay;
   }
 }
