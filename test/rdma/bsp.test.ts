@@ -67,7 +67,7 @@ test('datagrams that the device does not bring are asked for, by whoever misses 
     size,
     env: ON_DEVICE,
     args: ['--deaf', '--nackAfter=50'],
-    timeout: 150,
+    timeout: 500,
   });
   const { supersteps, multicasts, nacks, lost } = ranks[size - 1];
   expect(lost).toBeGreaterThan(10);
@@ -81,7 +81,7 @@ test('on a device the counts come by multicast, and nobody asks', async () => {
     kind: 'processes',
     size: 3,
     env: ON_DEVICE,
-    timeout: 150,
+    timeout: 500,
   });
   for (const { supersteps, multicasts, nacks } of ranks) {
     expect(multicasts + nacks).toBeGreaterThanOrEqual(supersteps);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { endMembers, failuresOf, follow, type Member, PROGRAM } from '../robustness/members.ts';
 
-const LONG = { timeout: 180_000 };
+const LONG = { timeout: 600_000 };
 
 afterEach(endMembers);
 

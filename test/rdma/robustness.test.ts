@@ -21,7 +21,7 @@ import { casesIn } from '../support/cases.ts';
 import { freePort } from '../support/ports.ts';
 
 /** The guest's processor is emulated, and the machine may be busy. */
-const LONG = { timeout: 240_000 };
+const LONG = { timeout: 600_000 };
 const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/robust-device.js', import.meta.url));
 const CALLS = fileURLToPath(new URL('../../build/programs/test/ranks/robust-calls.js', import.meta.url));
 const COMMAND = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));

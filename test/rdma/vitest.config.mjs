@@ -10,9 +10,9 @@ export default {
     include: [process.env.ONESIDED_TEST_HOSTS === '2' ? 'test/rdma/hosts/*.test.ts' : 'test/rdma/*.test.ts'],
     pool: 'forks',
     maxWorkers: 1,
-    // The guest's processor is emulated.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // The guest's processor is emulated, and the machine may be busy: this ends a hang.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     passWithNoTests: false,
     reporters: ['verbose', ['json', { outputFile: '/run/report.json' }]],
   },

@@ -10,7 +10,7 @@ const RANKS_A_HOST = 2;
 export const SIZE = 2 * RANKS_A_HOST;
 
 /** The guests' processors are emulated, and do not boot in the same time. */
-export const LONG = { timeout: 240_000 };
+export const LONG = { timeout: 600_000 };
 
 /** One port for each job; both hosts start the same ones. */
 let port = 7200;
