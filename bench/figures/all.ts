@@ -20,6 +20,7 @@ import { chapter10 } from './chapter-10.ts';
 import { chapterBsp } from './chapter-bsp.ts';
 import type { Figure } from './figure.ts';
 import { slotTimes } from './slot-times.ts';
+import { slottedPackets } from './slotted-packets.ts';
 
 const LONGEST = ['D9.4', 'D5.10', 'D5.9', 'D7.5'];
 
@@ -44,7 +45,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
   { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
-  { figures: slotTimes, fabrics: ['ethernet-10-bus'] },
+  { figures: [...slottedPackets, ...slotTimes], fabrics: ['ethernet-10-bus'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 

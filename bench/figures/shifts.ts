@@ -10,6 +10,8 @@ import { forEach } from './figure.ts';
 /** Words of 4 bytes that a process puts in the paper's figures: 100,000 and 33,332 bytes. */
 export const LONG = 25_000;
 export const SHORT = 8333;
+/** Bytes of a packet at most, as the paper has it. */
+export const PACKET = 1418;
 /** Runs of a point. */
 export const SEEDS = 20;
 
@@ -127,6 +129,13 @@ function overSeeds(fabric: Fabric, shift: Shift, seeds = SEEDS): Promise<Step[]>
     Array.from({ length: seeds }, (_, k) => k + 1),
     async (seed) => (await supersteps(fabric, shift, seed))[0],
   );
+}
+
+/** Microseconds from the beginning of a frame with such a packet until the next frame can begin. */
+export function frameOf({ ethernet, tcp }: Fabric): number {
+  const { gap, preamble, interframe } = ethernet!;
+  // Headers of IP and TCP; addresses, type and check sum.
+  return preamble + (PACKET + tcp!.header + 40 + 18) * gap + interframe;
 }
 
 export interface Spread {

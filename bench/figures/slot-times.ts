@@ -16,7 +16,7 @@ const FILES = [
   'bench/figures/shifts.ts',
   'bench/figures/socket-writes.ts',
 ];
-const BUS = 'ethernet-10-bus';
+export const BUS = 'ethernet-10-bus';
 const range = (from: number, to: number, step: number): number[] =>
   Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, k) => from + k * step);
 

@@ -8,10 +8,8 @@ import { type Fabric, runTasks } from 'onesided/fabrics';
 import { Access, contextOf, QpState, type QueuePair } from 'onesided/verbs';
 import { randomOf } from './chance.ts';
 import { forEach } from './figure.ts';
-import { SEEDS, type Spread, spreadOf } from './shifts.ts';
+import { PACKET, SEEDS, type Spread, spreadOf } from './shifts.ts';
 
-/** Bytes of a packet, as the paper has it. */
-const PACKET = 1418;
 /** Processes begin within so many microseconds. */
 const SKEW = 300;
 /** Microseconds after which all have been set up, although messages of that may be lost and sent again. */
