@@ -19,6 +19,7 @@ import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
 import { chapterBsp } from './chapter-bsp.ts';
 import type { Figure } from './figure.ts';
+import { offeredLoad } from './offered-load.ts';
 import { slotTimes } from './slot-times.ts';
 import { slottedPackets } from './slotted-packets.ts';
 
@@ -45,7 +46,7 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
   { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
-  { figures: [...slottedPackets, ...slotTimes], fabrics: ['ethernet-10-bus'] },
+  { figures: [...offeredLoad, ...slottedPackets, ...slotTimes], fabrics: ['ethernet-10-bus'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 
