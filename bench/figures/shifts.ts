@@ -51,7 +51,7 @@ export interface Step {
 }
 
 /** Each superstep that was measured, in one run. */
-async function supersteps(fabric: Fabric, shift: Shift, seed: number): Promise<Step[]> {
+export async function supersteps(fabric: Fabric, shift: Shift, seed: number): Promise<Step[]> {
   const { processes, words, pattern = 'shift', options, faults, warm = 0, steps = 1 } = shift;
   const all = await runTasks(
     processes,
@@ -124,7 +124,7 @@ function together(all: readonly (Measured & { readonly delivery: number })[]): S
 }
 
 /** The first superstep that is measured, by seeds 1, 2, …. */
-function overSeeds(fabric: Fabric, shift: Shift, seeds = SEEDS): Promise<Step[]> {
+export function overSeeds(fabric: Fabric, shift: Shift, seeds = SEEDS): Promise<Step[]> {
   return forEach(
     Array.from({ length: seeds }, (_, k) => k + 1),
     async (seed) => (await supersteps(fabric, shift, seed))[0],
