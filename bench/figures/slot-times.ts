@@ -21,7 +21,7 @@ const range = (from: number, to: number, step: number): number[] =>
   Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, k) => from + k * step);
 
 /** Where the best slot is looked for. */
-const FINE = range(1000, 1900, 50);
+export const FINE = range(1000, 1900, 50);
 /** Where the hump is: the same slots with acknowledgements that take no frames. */
 const COARSE = [400, 600, 800, 1000, 1200, 1400, 1600, 1800];
 const SLOTS = [...new Set([0, 200, ...COARSE, ...FINE, 2000])].sort((a, b) => a - b);
@@ -44,7 +44,12 @@ const list = (values: readonly (number | string | undefined)[]): string =>
 const both = ({ mean, deviation }: Spread): string => `${mean.toFixed(0)} ± ${deviation.toFixed(0)}`;
 
 /** A line with deviations, where some of the slots were measured. */
-function lineOf(name: string, slots: readonly number[], measured: readonly number[], spreads: readonly Spread[]): Line {
+export function lineOf(
+  name: string,
+  slots: readonly number[],
+  measured: readonly number[],
+  spreads: readonly Spread[],
+): Line {
   const at = (slot: number): Spread | undefined => spreads[measured.indexOf(slot)];
   return {
     name,

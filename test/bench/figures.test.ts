@@ -16,13 +16,7 @@ describe('the list of figures', () => {
     const ofOthers = ids.filter((id) => /^[BMNT]/.test(id));
     const numbered = (letter: string, most: number): string[] =>
       Array.from({ length: most }, (_, i) => `${letter}${i + 1}`);
-    expect(ofOthers).toEqual([
-      ...numbered('B', 8),
-      ...numbered('M', 3),
-      ...numbered('N', 6),
-      ...numbered('T', 4),
-      'T6',
-    ]);
+    expect(ofOthers).toEqual([...numbered('B', 8), ...numbered('M', 3), ...numbered('N', 6), ...numbered('T', 6)]);
     ids.splice(0, ids.length, ...ids.filter((id) => ![...own, ...ofOthers].includes(id)));
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
