@@ -21,6 +21,7 @@ import { chapter10 } from './chapter-10.ts';
 import { chapterBsp } from './chapter-bsp.ts';
 import type { Figure } from './figure.ts';
 import { offeredLoad } from './offered-load.ts';
+import { predictedSupersteps } from './predicted-supersteps.ts';
 import { recovered } from './recovered.ts';
 import { slotTimes } from './slot-times.ts';
 import { slottedPackets } from './slotted-packets.ts';
@@ -49,7 +50,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
   { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
   { figures: [...offeredLoad, ...slottedPackets, ...slotTimes, ...recovered], fabrics: ['ethernet-10-bus'] },
-  { figures: adaptedPace, fabrics: ['ethernet-100-switch', 'ethernet-10-bus'] },
+  { figures: [...adaptedPace, ...predictedSupersteps], fabrics: ['ethernet-100-switch', 'ethernet-10-bus'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 

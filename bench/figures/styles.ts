@@ -138,7 +138,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   'process 3': style('#8fd3c5', 'diamond', 90),
   shift: style('#1f4e9e', 'circle', 0),
   'total exchange': style('#e08e45', 'triangle', 45),
-  unpaced: style('#0a0a0a', 'rect', 0),
+  unpaced: style('#0a0a0a', PLUS, 0),
   'Q = 1': style('#8fd3c5', 'diamond', 45),
   TCP: style('#1f4e9e', 'circle'),
   datagrams: style('#8fd3c5', 'rect', -45),
