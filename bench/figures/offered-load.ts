@@ -4,7 +4,7 @@
  */
 import type { Communicator } from 'onesided';
 import { type Fabric, runTasks } from 'onesided/fabrics';
-import { Access, contextOf, QpState, QpType, SendFlag } from 'onesided/verbs';
+import { Access, contextOf, GRH_BYTES, QpState, QpType, SendFlag } from 'onesided/verbs';
 import { randomOf } from './chance.ts';
 import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, show } from './figure.ts';
@@ -68,9 +68,6 @@ function byChance(p: number, cycles: number): readonly [number, number] {
 }
 
 const STATIONS = 20;
-/** Bytes of a datagram whose IP packet has 1,500. */
-const DATA = 1464;
-const HEADER = 40;
 /**
  * Microseconds: when all have been set up, although messages of TCP may be lost, until when stations fill their queues,
  * and until when frames count.
@@ -85,7 +82,9 @@ async function station(world: Communicator, load: number, frame: number): Promis
   const { rank, size } = world;
   const context = contextOf(world);
   const pd = context.allocPd();
-  const room = DATA + HEADER;
+  // Of the longest packet, 1,500 bytes: what the headers leave.
+  const data = context.device.mtu;
+  const room = data + GRH_BYTES;
   const memory = context.allocateMemory(room);
   const region = pd.registerMemory(memory, 0, room, Access.LOCAL_WRITE);
   const [sendCq, recvCq] = [context.createCq(1024), context.createCq(4096)];
@@ -120,7 +119,7 @@ async function station(world: Communicator, load: number, frame: number): Promis
     qp.wrStart();
     qp.wrSend(0, SendFlag.SIGNALED);
     qp.wrSetUdAddr(ah, numbers[next], QKEY);
-    qp.wrSetSge(region.lkey, region.address, DATA);
+    qp.wrSetSge(region.lkey, region.address, data);
     qp.wrComplete();
   };
   await sendUntil(FULL);

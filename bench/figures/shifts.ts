@@ -36,16 +36,11 @@ export interface Step {
   /** Of the whole superstep, from the last process's call to the last one's return. */
   readonly superstep: number;
   /** Of all processes, in the superstep. */
-  readonly packets: number;
   readonly asks: number;
   readonly resent: number;
-  /** Of the busiest process. */
-  readonly most: number;
-  readonly senders: number;
   /** The pace of the superstep, as process 0 has it. */
   readonly slots: number;
   readonly slot: number;
-  readonly isTrying: boolean;
   /** Values that are not those that were put. */
   readonly errors: number;
 }
@@ -86,7 +81,6 @@ export async function supersteps(fabric: Fabric, shift: Shift, seed: number): Pr
       }
       const { supersteps: told } = await bsp.report();
       await bsp.end();
-      // The answer of a packet that was lost is sent in the next superstep: all of them are counted.
       return found.slice(warm).map((one, k) => ({ ...one, delivery: told.at(k - steps)!.communication }));
     },
     { fabric, seed, ...(faults !== undefined && { faults }) },
@@ -111,14 +105,10 @@ function together(all: readonly (Measured & { readonly delivery: number })[]): S
   return {
     delivery: all[0].delivery / 1000,
     superstep: (Math.max(...all.map(({ ended }) => ended)) - Math.max(...all.map(({ began }) => began))) / 1000,
-    packets: counted((statistics) => statistics.pacing?.packets),
     asks: counted((statistics) => statistics.datagrams?.asks),
     resent: counted((statistics) => statistics.datagrams?.resent),
-    most: pacing?.most ?? 0,
-    senders: pacing?.senders ?? 0,
     slots: pacing?.slots ?? 0,
     slot: pacing?.slot ?? 0,
-    isTrying: pacing?.isTrying ?? false,
     errors: sum(({ errors }) => errors),
   };
 }
