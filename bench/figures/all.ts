@@ -2,6 +2,7 @@
  * All figures, in the order of their measuring: the longest first, so that no core is left alone with one at the end.
  */
 
+import { adaptedPace } from './adapted-pace.ts';
 import { adapterBarriers } from './adapter-barriers.ts';
 import { automatic } from './automatic.ts';
 import { bspBarriers } from './bsp-barriers.ts';
@@ -19,8 +20,13 @@ import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
 import { chapterBsp } from './chapter-bsp.ts';
 import type { Figure } from './figure.ts';
+import { offeredLoad } from './offered-load.ts';
+import { predictedSupersteps } from './predicted-supersteps.ts';
+import { recovered } from './recovered.ts';
+import { slotTimes } from './slot-times.ts';
+import { slottedPackets } from './slotted-packets.ts';
 
-const LONGEST = ['D9.4', 'D5.10', 'D5.9', 'D7.5'];
+const LONGEST = ['D9.4', 'D5.10', 'D5.9', 'D7.5', 'T5', 'T3', 'T6'];
 
 /** What the figures of a chapter are measured on. */
 interface Chapter {
@@ -43,6 +49,8 @@ export const CHAPTERS: readonly Chapter[] = [
   },
   { figures: bspPrograms, fabrics: ['infinihost-express'] },
   { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
+  { figures: [...offeredLoad, ...slottedPackets, ...slotTimes, ...recovered], fabrics: ['ethernet-10-bus'] },
+  { figures: [...adaptedPace, ...predictedSupersteps], fabrics: ['ethernet-100-switch', 'ethernet-10-bus'] },
   { figures: bspModels, fabrics: ['infinihost-64', 'connectx-16-cores'] },
 ];
 

@@ -4,6 +4,7 @@
  */
 import { type Communicator, Op } from 'onesided';
 import { type BarrierOptions, type Fabric, processorUse, runTasks } from 'onesided/fabrics';
+import { randomOf } from './chance.ts';
 
 /** Microseconds after which all ranks can begin at one time. */
 const TOGETHER = 100_000;
@@ -91,12 +92,6 @@ export interface Conditions {
   readonly apart?: number;
   /** Microseconds that each rank computes between entering a barrier and waiting for it. */
   readonly compute?: number;
-}
-
-/** Random numbers from 0 to 1, the same in each run. */
-function randomOf(seed: number): () => number {
-  let x = (Math.imul(seed + 1, 2654435761) >>> 0) % 2147483646;
-  return () => (x = (((x + 1) * 48271) % 2147483647) - 1) / 2147483647;
 }
 
 export async function barriers(fabric: Fabric, size: number, way: Way, conditions: Conditions = {}): Promise<Measured> {

@@ -37,6 +37,7 @@ const WHOLE = new Set([
   ...['ranks', 'messagesByMemory', 'rdmaByMemory'].map((field) => `node.${field}`),
   ...['inline', 'maxSge', 'maxReads', 'maxMessage', 'packet'].map((field) => `adapter.${field}`),
   ...['bus.shared', 'switch.leafPorts', 'switch.uplinks'],
+  ...['ethernet.room', 'tcp.window', 'tcp.window0', 'tcp.header'],
 ]);
 
 /** What is whole stays whole: it is rounded away from what it was. */
@@ -45,5 +46,8 @@ export function changed(fabric: Fabric, { number, factor }: Pick<Change, 'number
   const numbers = fabric[group as keyof Fabric] as unknown as Readonly<Record<string, number>>;
   const exact = numbers[field] * factor;
   const after = !WHOLE.has(number) ? exact : factor < 1 ? Math.floor(exact) : Math.ceil(exact);
-  return { ...fabric, [group]: { ...numbers, [field]: after } };
+  const other = { ...fabric, [group]: { ...numbers, [field]: after } };
+  if (number !== 'tcp.header') return other;
+  // What a datagram has room for: of the longest packet, what the headers leave.
+  return { ...other, adapter: { ...other.adapter, packet: fabric.adapter.packet - (after - numbers[field]) } };
 }

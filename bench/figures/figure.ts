@@ -7,6 +7,8 @@ export interface Line {
   readonly name: string;
   /** By place on the x axis; `null` where there is none. */
   readonly values: readonly (number | null)[];
+  /** The standard deviation of each value, drawn as a bar on both sides; `null` where there is none. */
+  readonly deviations?: readonly (number | null)[];
   /** The line of which this is another kind: it has the same colour, and is dashed or pale. */
   readonly like?: string;
   /** Whether the dissertation prints it: it was not measured. */

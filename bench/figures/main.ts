@@ -186,12 +186,13 @@ function page(): string {
 
 This page compares claims of the papers with measurements on [modelled
 fabrics](guide/fabrics.md). All figures use one set of numbers. \`npm run figures\` writes this page in about \
-five minutes
+eight minutes
 on two cores: do not edit it. The measurements are the same on every machine. Some rows are also measured on real
 ranks${pagesOfReal()}. D are the dissertation's claims, by chapter; B those of the report on BSP-IB, M those of the
-paper on BSP2, N those of the report on barriers by the adapter; O is our own. The last column says which numbers
-of a fabric change the verdict at −30 % or +30 %, of those that [no source gives](guide/fabrics.md#fabrics) and the
-figure uses (\`npm run figures -- --sensitivity\`).
+paper on BSP2, N those of the report on barriers by the adapter, T those of the paper on BSP over TCP/IP; O is our own.
+The last column says which numbers of a fabric change the verdict at −30 % or +30 %, of those that \
+[no source gives](guide/fabrics.md#fabrics)
+and the figure uses (\`npm run figures -- --sensitivity\`).
 
 | | claim | result | with other numbers |
 | --- | --- | --- | --- |

@@ -61,7 +61,7 @@ function byName(
     const [panel, name] = split(line.name.split(', '));
     const lines = panels.get(panel) ?? [];
     panels.set(panel, lines);
-    lines.push({ name, values: line.values });
+    lines.push({ name, values: line.values, ...(line.deviations && { deviations: line.deviations }) });
   }
   return [...panels].map(([title, series]) => ({ title, chart: { ...chart, series }, marks: [] }));
 }
@@ -69,6 +69,19 @@ function byName(
 /** By what stands before the first comma: the bus, the operation, the shape. */
 const byFirst = (chart: Chart): Panel[] =>
   byName(chart, ([first, ...rest]) => (rest.length === 0 ? ['', first] : [first, rest.join(', ')]));
+
+/** By the number of processes, each with a scale of its own: the paper's slots, and what the bus takes at least. */
+const bySlots =
+  (bytes: number, slots: Readonly<Record<string, number>>): Layout =>
+  (chart) =>
+    byFirst(chart).map(({ title, chart: one }) => ({
+      title,
+      chart: { ...one, y: { ...one.y, name: `${one.y.name}, ${title}` } },
+      marks: [
+        { kind: 'value', at: (Number(title.split(' ').at(-1)) * bytes * BUS_GAP) / 1000, label: 'least possible' },
+        ...(slots[title] === undefined ? [] : [place(slots[title], `${slots[title]} µs`)]),
+      ],
+    }));
 
 const marked = (panel: Panel, ...marks: readonly Mark[]): Panel => ({ ...panel, marks });
 
@@ -87,6 +100,9 @@ function combined(
   });
   return { name, values: both };
 }
+
+/** Microseconds a byte of 10 Mbit/s. */
+const BUS_GAP = 0.8;
 
 const percentMore = (after: number, before: number): number => 100 * (after / before - 1);
 const percentLess = (after: number, before: number): number => 100 * (1 - after / before);
@@ -178,6 +194,23 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     { kind: 'point', x: 8, y: 13.89, label: 'paper: 13.89' },
   ),
   N6: besides('where packets are lost', 'where ranks enter apart'),
+  T1: besides('throughput', 'contention for a slot'),
+  T2: besides('packets of four processes', 'load'),
+  T3: bySlots(100_000, { 'p = 2': 1200, 'p = 4': 1450, 'p = 6': 1650, 'p = 8': 1700 }),
+  T4: bySlots(33_332, { 'p = 8': 1200 }),
+  T5: (chart) => {
+    const { beside } = chart;
+    const panels = bySlots(100_000, {})(chart);
+    return beside === undefined ? panels : [...panels, { title: 'losses', chart: beside, marks: [] }];
+  },
+  T6: (chart) =>
+    [chart, chart.beside, chart.beside?.beside]
+      .filter((one) => one !== undefined)
+      .map((one, k) => ({
+        title: ['pace', 'order of targets', 'auto, after its tries'][k],
+        chart: { ...one, x: { ...one.x, all: true } },
+        marks: [],
+      })),
   'D4.6': alone({ kind: 'point', x: 64, y: 4.5, label: 'paper: two-sided about 4.5 at 64' }),
   'D4.7': (chart) => {
     const large = ', n = 3000';
@@ -288,6 +321,12 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   'D8.8': byFirst,
   'D8.10': byFirst,
   'O.2': byName,
+  'O.5': (chart) =>
+    byFirst(chart).map(({ title, chart: one, marks }) => ({
+      title,
+      chart: { ...one, y: { name: `${one.y.name}, ${title}` } },
+      marks,
+    })),
   'D9.3': alone(
     value(99, 'direct above 99 %'),
     value(90, 'buffered about 90 %'),

@@ -179,6 +179,7 @@ function drawn(panels: readonly Panel[], places: readonly Place[]): object {
     yAxis: panels.flatMap(({ chart }, i) => upAxes(chart, up[i], i)),
     series: panels.flatMap(({ chart, marks }, i) => [
       ...chart.series.map((line) => seriesOf(line, chart, across[i], up[i], i, turns)),
+      ...chart.series.flatMap((line) => deviationsOf(line, chart, across[i], up[i], i)),
       ...marksOf(marks, chart, across[i], up[i], i),
     ]),
   };
@@ -205,6 +206,7 @@ const acrossOf = ({ kind, x }: Chart, width: number): Scale | undefined =>
 function upOf(panels: readonly Panel[]): Scale {
   const values = panels.flatMap(({ chart, marks }) => [
     ...chart.series.flatMap((line) => line.values.filter((value) => value !== null)),
+    ...chart.series.flatMap((line) => line.values.flatMap((_, k) => endsOf(line, k) ?? [])),
     ...marks.flatMap((mark) =>
       mark.kind === 'value'
         ? [mark.at]
@@ -308,6 +310,7 @@ function seriesOf(
     symbol: style.symbol,
     symbolSize: 9,
     showAllSymbol: true,
+    connectNulls: line.deviations !== undefined,
     data: line.values.map((value, k) =>
       across === undefined ? at(value) : [across.of(numberOf(x.places[k])!), at(value)],
     ),
@@ -316,6 +319,32 @@ function seriesOf(
       : { color: style.color, borderColor: '#ffffff', borderWidth: 0.5 },
     lineStyle: { color: style.color, width: printed ? 1.2 : 2, type: printed ? [2, 4] : dash(turn) },
   };
+}
+
+/** The ends of a bar of one deviation on both sides of a value. */
+function endsOf({ values, deviations }: Line, k: number): readonly [from: number, to: number] | undefined {
+  const [value, deviation] = [values[k], deviations?.[k] ?? null];
+  return value === null || deviation === null ? undefined : [value - deviation, value + deviation];
+}
+
+interface Drawing {
+  value(dimension: number): number;
+  coord(at: readonly number[]): readonly number[];
+}
+
+function deviationsOf(line: Line, { x }: Chart, across: Scale | undefined, up: Scale, i: number): readonly object[] {
+  if (line.deviations === undefined || across === undefined) return [];
+  const bars = line.values.flatMap((_, k) => {
+    const ends = endsOf(line, k);
+    return ends === undefined ? [] : [[across.of(numberOf(x.places[k])!), ...ends.map(up.of)]];
+  });
+  const style = { stroke: styleOf(named(line.name).scheme).color, lineWidth: 1, opacity: 0.8 };
+  const renderItem = (_: unknown, api: Drawing): object => {
+    const [x1, y1] = api.coord([api.value(0), api.value(1)]);
+    const [, y2] = api.coord([api.value(0), api.value(2)]);
+    return { type: 'line', shape: { x1, y1, x2: x1, y2 }, style };
+  };
+  return [{ type: 'custom', xAxisIndex: 2 * i, yAxisIndex: 2 * i, z: 1, silent: true, renderItem, data: bars }];
 }
 
 const dash = (turn: number): string | number[] => {

@@ -43,6 +43,9 @@ interface Described {
   readonly source: string;
 }
 
+/** One of two things, which are no more and no less. */
+const CHOICES = new Set(['bus.shared']);
+
 /** The numbers of a fabric that no source gives, by their labels (docs/guide/fabrics.md). What is 0 stays 0. */
 export function unsourced(fabric: string): string[] {
   const description = JSON.parse(readFileSync(join(ROOT, `fabrics/${fabric}.json`), 'utf8')) as Record<string, unknown>;
@@ -51,7 +54,8 @@ export function unsourced(fabric: string): string[] {
       ? []
       : Object.entries(numbers as Record<string, Described>)
           .filter(([, { value, source }]) => value !== 0 && /^(fitted|free):/.test(source))
-          .map(([field]) => `${group}.${field}`),
+          .map(([field]) => `${group}.${field}`)
+          .filter((number) => !CHOICES.has(number)),
   );
 }
 

@@ -5,17 +5,19 @@ import { describe, expect, it } from 'vitest';
 import { FIGURES } from '../../bench/figures/all.ts';
 import { flooded } from '../../bench/figures/programs.ts';
 import { onRealRanks } from '../../bench/figures/real.ts';
+import { calmFrom } from '../../bench/figures/shifts.ts';
 import { loadNative } from '../../src/native.ts';
 
 describe('the list of figures', () => {
   it('has the claims of chapters 4 to 10 and those of BSP once each, and our own', () => {
     const ids = FIGURES.map(({ id }) => id).sort();
-    expect(ids.splice(-4)).toEqual(['O.1', 'O.2', 'O.3', 'O.4']);
-    const ofOthers = ids.filter((id) => /^[BMN]/.test(id));
+    const own = ids.filter((id) => id.startsWith('O'));
+    expect(own).toEqual(['O.1', 'O.2', 'O.3', 'O.4', 'O.5']);
+    const ofOthers = ids.filter((id) => /^[BMNT]/.test(id));
     const numbered = (letter: string, most: number): string[] =>
       Array.from({ length: most }, (_, i) => `${letter}${i + 1}`);
-    expect(ofOthers).toEqual([...numbered('B', 8), ...numbered('M', 3), ...numbered('N', 6)]);
-    ids.splice(0, ids.length, ...ids.filter((id) => !ofOthers.includes(id)));
+    expect(ofOthers).toEqual([...numbered('B', 8), ...numbered('M', 3), ...numbered('N', 6), ...numbered('T', 6)]);
+    ids.splice(0, ids.length, ...ids.filter((id) => ![...own, ...ofOthers].includes(id)));
     const drawn: readonly [chapter: number, claims: readonly number[]][] = [
       [4, [1, 2, 3, 4, 5, 6, 7, 8, 9]],
       [5, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]],
@@ -74,4 +76,21 @@ describe('a figure', () => {
       expect(holds).toBe(true);
     },
   );
+});
+
+describe('the smallest slot with little scatter', () => {
+  const of = (...deviations: readonly number[]) => deviations.map((deviation) => ({ mean: 100, deviation }));
+
+  it('is the first from which on all are calm, not the first that is', () => {
+    expect(calmFrom([1, 2, 3, 4], of(9, 1, 3, 1))).toBe(4);
+    expect(calmFrom([1, 2, 3, 4], of(1, 1, 1, 1))).toBe(1);
+    expect(calmFrom([1, 2, 3, 4], of(1, 1, 1, 2))).toBeUndefined();
+  });
+});
+
+describe('packets in slots', () => {
+  it('leave as figure T2 says', async () => {
+    const { holds, measured } = await FIGURES.find(({ id }) => id === 'T2')!.measure();
+    expect(holds, measured).toBe(true);
+  });
 });

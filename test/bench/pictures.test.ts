@@ -111,6 +111,21 @@ describe('a picture', () => {
     for (const number of numbers) expect(said).toContain(number);
   });
 
+  it('has a bar for each deviation, and an axis with room for it', () => {
+    const plain = line([1, 2, 4], [10, 20, 30]);
+    const [first, second] = plain.series;
+    const svg = svgOf(WORDS, { ...plain, series: [{ ...first, deviations: [null, 5, 60] }, second] });
+    expect(saidIn(svg)).toMatch(/ 100 /);
+    expect(saidIn(svgOf(WORDS, plain))).not.toMatch(/ 100 /);
+    const bars = [...svg.matchAll(/<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)"[^>]*stroke-opacity="0.8"/g)];
+    const heights = bars.map(([, x1, y1, x2, y2]) => {
+      expect(x2).toBe(x1);
+      return Number(y1) - Number(y2);
+    });
+    expect(heights).toHaveLength(2);
+    expect(heights[1] / heights[0]).toBeCloseTo(60 / 5, 1);
+  });
+
   it('of lines has no more than eight in a panel', () => {
     for (const [name, { chart }] of PANELS) expect(chart.series.length, name).toBeLessThanOrEqual(8);
   });
