@@ -130,9 +130,12 @@ export function testChapter(chapter: string, sorts = IN_GATE ? GATE_RANKS : ALL_
     for (const size of sort.sizes) {
       describe(`on ${size} ranks as ${name}`, () => {
         let outcomes = new Map<number, Outcome>();
-        beforeAll(async () => {
-          outcomes = await putOnTrial(chapter, sort, size);
-        }, MOST_JOBS * JOB_SECONDS * 1000);
+        beforeAll(
+          async () => {
+            outcomes = await putOnTrial(chapter, sort, size);
+          },
+          MOST_JOBS * JOB_SECONDS * 1000,
+        );
         afterAll(() => {
           const all = requirements.map((_, number) => {
             const outcome = outcomes.get(number);
