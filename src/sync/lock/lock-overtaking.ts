@@ -18,6 +18,12 @@ export function defaultLockOrder({ virtualTime }: { readonly virtualTime: boolea
 /** Milliseconds: a thousand locks of a microsecond, and less than a time slice of the kernel's scheduler. */
 const OVERTAKING_MS = 1;
 
+/**
+ * The same by requests. There a rank in line cannot tell whether it is overtaken, or whether one holder has the lock
+ * for so long. A holder that has lost its core is back within some milliseconds.
+ */
+export const OVERTAKING_BY_REQUESTS_MS = 10;
+
 export interface Overtaking {
   /** Milliseconds since the rank is the next one in line; 0: the lock is first come, first served. */
   readonly ms: number;

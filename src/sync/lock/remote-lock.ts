@@ -39,7 +39,7 @@ import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { Operation } from '../../wait/operation.ts';
 import { lockKind } from './lock-kind.ts';
-import { NO_OVERTAKING, type Overtaking, overtakingBy } from './lock-overtaking.ts';
+import { NO_OVERTAKING, OVERTAKING_BY_REQUESTS_MS, type Overtaking, overtakingBy } from './lock-overtaking.ts';
 import { type Attempt, noLocks, type TargetLock } from './lock-scheme.ts';
 
 const WORD = 0;
@@ -60,12 +60,6 @@ function remoteLockWords(size: number): number {
  * stands in line.
  */
 const TRIES = 8;
-
-/**
- * Milliseconds for which the head of the line may be overtaken. The head cannot tell whether it is overtaken, or
- * whether one holder has the lock for so long. A holder that has lost its core is back within some milliseconds.
- */
-const OVERTAKING_MS = 10;
 
 /** The longest rest, in milliseconds. */
 const MOST_MS = 1;
@@ -391,7 +385,7 @@ export const remote = lockKind({
     const { rank: me, size, job } = comm;
     const now = (): number => job.progress.now();
     const wordsOf = (rank: number) => (index: number) => remoteWord(rank, index);
-    const overtaking = overtakingBy(options.lock_order, job, OVERTAKING_MS);
+    const overtaking = overtakingBy(options.lock_order, job, OVERTAKING_BY_REQUESTS_MS);
     const make = (rank: number) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now, overtaking);
     return { counts: noLocks(), make };
   },

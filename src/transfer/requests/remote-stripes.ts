@@ -1,8 +1,9 @@
 /**
- * The stripes of a part (stripes.ts) by requests. They are locks that only a device's atomics change, first come, first
- * served, and whose holder is known.
+ * The stripes of a part (stripes.ts) by requests. They are locks that only a device's atomics change, and whose holder
+ * is known.
  *
- *   WORD of each stripe   lower half: 0, or 1 + the rank that holds it; upper half: how many ranks stand in line for it
+ *   WORD of each stripe   lower half: 0, or 1 + the rank that holds it; upper half: how many ranks stand in line for
+ *                         it, and from bit 16 on, how many of them have been overtaken long enough
  *   NUMBER                the number that the next rank in line gets, at any stripe of the part
  *   PLACE of each rank    0, or lower half: 1 + the stripe that it stands in line for; upper half: its number
  *
@@ -15,8 +16,16 @@
  * repeated if only the length of the line has changed. A rank stands in one line of a part at a time, since the tasks
  * of one target run one after the other.
  *
- * Overtaking is bounded: once a rank is in the line, those that come later are behind it. Before it are the ranks with
- * a lower number, once each, and the ranks that read the PLACEs before its own was there, once each.
+ * Ranks that run go first, for a while (sync/lock/lock-overtaking.ts says why): a rank that finds the stripe free takes
+ * it, whatever its number, and a newcomer does so once before it stands in line. A rank that has stood in line for
+ * `overtaking` milliseconds adds CLOSER to WORD. While a CLOSER is there, newcomers stand in line, and the line goes by
+ * numbers. A rank that takes the stripe or leaves the line takes its own away. Each swap compares the whole word, so a
+ * swap that was decided before the addition fails after it. With `overtaking` 0 no newcomer passes, and the line always
+ * goes by numbers: first come, first served.
+ *
+ * Overtaking is bounded: once a rank is in the line and has added CLOSER, those that come later are behind it. Before
+ * it are the ranks with a lower number, once each, and the ranks that read the PLACEs before its own was there, once
+ * each.
  *
  * A rank that is first and does not take a free stripe for `PATIENCE_MS` (it computes, or is stopped, while it waits in
  * vain) is passed over by one of the others, each time anew. It keeps its number, and is first when it comes back. A
@@ -53,6 +62,9 @@ export function remoteStripeWords(size: number): number {
 /** Milliseconds for which a free stripe is left to the rank that is first in line. */
 const PATIENCE_MS = 10;
 
+/** In the upper half of a WORD: a rank of the line has been overtaken long enough. A line is shorter than that. */
+const CLOSER = 1 << 16;
+
 /** An answer that is waited for. */
 export class Reply {
   there = false;
@@ -78,6 +90,13 @@ export type Acquired = 'at once' | 'later' | 'left';
 
 const nothing = (): void => {};
 
+/** A rank in line. */
+interface Standing {
+  readonly number: number;
+  /** What it has added to the upper half of WORD. */
+  counts: number;
+}
+
 /** What stripes need of the job. */
 export interface StripeKeepers {
   /** Milliseconds of the clock that waits go by. */
@@ -85,6 +104,8 @@ export interface StripeKeepers {
   /** The rank of the window that has failed, if that is known; -1 otherwise. Cheap. */
   failed(): number;
   readonly processor: Processor;
+  /** Milliseconds for which a rank that stands in line may be overtaken; 0: first come, first served. */
+  readonly overtaking: number;
 }
 
 export class RemoteStripes {
@@ -122,46 +143,58 @@ export class RemoteStripes {
     const first = yield* swap.wait();
     if (first.lo === 0 && first.hi === 0) return 'at once';
     if (hold.leaving) return 'left';
+    if (this.#job.overtaking > 0 && first.lo === 0 && first.hi < CLOSER) {
+      const again = yield* this.#swap(word, 0, first.hi, first.hi).wait();
+      if (again.lo === 0 && again.hi === first.hi) return 'later';
+      if (hold.leaving) return 'left';
+    }
     const { lo: number } = yield* this.#add(this.#word(target, NUMBER), 1, 0).wait();
     if (hold.leaving) return 'left';
     const place = this.#word(target, PLACES + this.#me);
     this.#add(place, stripe + 1, number);
     const added = this.#add(word, 0, 1);
+    const standing: Standing = { number, counts: 1 };
     let taken = false;
     try {
       const seen = yield* added.wait();
       // It is what was there before this rank was added.
       seen.hi++;
-      taken = yield* this.#waitInLine(target, stripe, number, seen, hold);
+      taken = yield* this.#waitInLine(target, stripe, standing, seen, hold);
     } finally {
       this.#subtract(place, stripe + 1, number);
-      if (!taken) this.#subtract(word, 0, 1);
+      if (!taken) this.#subtract(word, 0, standing.counts);
     }
     return taken ? 'later' : 'left';
   }
 
   /** @param seen what was in WORD last. @returns whether it has the stripe, and is counted in the line no more */
-  *#waitInLine(target: number, stripe: number, number: number, seen: Reply, hold: Hold): Generator<void, boolean> {
+  *#waitInLine(target: number, stripe: number, standing: Standing, seen: Reply, hold: Hold): Generator<void, boolean> {
     const word = this.#word(target, stripe);
+    const { overtaking } = this.#job;
+    const since = this.#job.now();
     let first = -1;
     let freeSince = 0;
     for (let found = seen; !hold.leaving; ) {
       const holder = found.lo - 1;
       if (holder >= 0 && holder !== this.#job.failed()) first = -1;
       else {
-        const next = yield* this.#firstInLine(target, stripe, number);
+        const isOpen = overtaking > 0 && found.hi < CLOSER;
+        const next = isOpen ? this.#me : yield* this.#firstInLine(target, stripe, standing.number);
         const now = this.#job.now();
         if (next !== first) freeSince = now;
         first = next;
         if (next === this.#me || now - freeSince > PATIENCE_MS) {
           const { lo, hi } = found;
-          found = yield* this.#swap(word, lo, hi, hi - 1).wait();
+          found = yield* this.#swap(word, lo, hi, hi - standing.counts).wait();
           if (found.lo === lo && found.hi === hi) return true;
-          continue;
+          if (standing.counts > 1 || overtaking === 0 || now - since < overtaking) continue;
         }
       }
+      const closes = overtaking > 0 && standing.counts === 1 && this.#job.now() - since >= overtaking;
+      if (closes) standing.counts += CLOSER;
       // Asked at once, so that an answer is always on its way, which wakes the rank that waits.
-      found = yield* this.#add(word, 0, 0, true).wait();
+      found = yield* this.#add(word, 0, closes ? CLOSER : 0, !closes).wait();
+      if (closes) found.hi += CLOSER;
     }
     return false;
   }

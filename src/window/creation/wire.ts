@@ -4,6 +4,7 @@ import { RankFailedError } from '../../errors.ts';
 import type { Registry } from '../../job/membership.ts';
 import { loadNative } from '../../native.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
+import { OVERTAKING_BY_REQUESTS_MS } from '../../sync/lock/lock-overtaking.ts';
 import { HELPER_NUMBERS, HelperConnections } from '../../transfer/layouts/helper-connections.ts';
 import { availableHere, hasHelper } from '../../transfer/layouts/host-assisted.ts';
 import { needsSecond } from '../../transfer/layouts/layout-kinds.ts';
@@ -102,6 +103,7 @@ export function* makeWire(
     now: () => job.progress.now(),
     failed,
     processor: job.processor,
+    overtaking: hints.lock_order === 'arrival' ? 0 : OVERTAKING_BY_REQUESTS_MS,
   });
   const updates = new RequestUpdates(wire, comm.rank, regions, stripes, inBulk(hints), loadNative());
   return { wire, updates, helpers };
