@@ -30,7 +30,7 @@ function takeAway({ buffer }: Float64Array): void {
   structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
 }
 
-async function openWindow(world: Communicator, lock_order?: LockOrder): Promise<Window<Float64Array>> {
+async function openWindow(world: Communicator, lock_order: LockOrder = 'arrival'): Promise<Window<Float64Array>> {
   const win = await Window.allocate(world, Float64Array, ELEMENTS, { info: { lock_order } });
   await win.lockAll();
   await world.barrier();

@@ -63,6 +63,7 @@ export interface WindowInfo {
    * Which rank gets a free lock that other ranks wait for, with the schemes `queue`, `remote`, and `hybrid` in CPU
    * mode. `running-first`, the default: any rank that runs, until the next in line has waited for a millisecond; so no
    * rank waits for a rank that sleeps or has no core. `arrival`, the default in virtual time: always the next in line.
+   * By requests, the same for the locks of elements that accumulates take.
    */
   readonly lock_order?: LockOrder;
   /**
