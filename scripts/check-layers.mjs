@@ -67,8 +67,28 @@ const LAYERS = {
   'bsp/delivery': [...ranks, 'transfer/requests', 'trace', 'bsp'],
   bsp: [...ranks, 'trace', 'start', 'bsp/delivery', 'bsp/model'],
   'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],
-  launcher: [...ground, 'providers/emulator', 'providers', 'job', 'start', 'trace'],
-  cli: [...ground, 'providers', ...within('providers'), 'bsp', 'bsp/model', 'launcher', 'trace', 'index.ts'],
+  launcher: [...ground, 'providers/emulator', 'providers', 'job', 'start', 'start/managers', 'trace'],
+  'launcher/hosts': [
+    ...ground,
+    'providers/emulator',
+    'providers',
+    'job',
+    'start',
+    'start/managers',
+    'trace',
+    'launcher',
+  ],
+  cli: [
+    ...ground,
+    'providers',
+    ...within('providers'),
+    'bsp',
+    'bsp/model',
+    'launcher',
+    'launcher/hosts',
+    'trace',
+    'index.ts',
+  ],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
 const ENTRIES = [

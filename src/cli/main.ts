@@ -3,6 +3,7 @@
 import { RmaError } from '../errors.ts';
 import { nearest } from '../options.ts';
 import { VERSION } from '../version.ts';
+import { agent } from './agent-command.ts';
 import { build } from './build-command.ts';
 import { type Command, HelpRequest, UsageError } from './command.ts';
 import { info } from './info-command.ts';
@@ -10,11 +11,12 @@ import { perf } from './perf-command.ts';
 import { run } from './run-command.ts';
 import { trace } from './trace-command.ts';
 
-const COMMANDS: Readonly<Record<string, Command>> = { run, trace, info, perf, build };
+const SHOWN: Readonly<Record<string, Command>> = { run, trace, info, perf, build };
+const COMMANDS: Readonly<Record<string, Command>> = { ...SHOWN, agent };
 
 const OVERVIEW = `Usage: onesided <command> [options]
 
-${Object.entries(COMMANDS)
+${Object.entries(SHOWN)
   .map(([name, { summary }]) => `  ${name.padEnd(8)}${summary}`)
   .join('\n')}
 
@@ -28,7 +30,7 @@ async function main(args: string[]): Promise<number> {
   if (name === '--version' || name === '-v') return print(VERSION);
   if (!Object.hasOwn(COMMANDS, name)) {
     if (name.startsWith('-')) throw new UsageError(`Unknown option '${name}'`);
-    const meant = nearest(name, Object.keys(COMMANDS));
+    const meant = nearest(name, Object.keys(SHOWN));
     const hint = meant === undefined ? '' : `; did you mean '${meant}'?`;
     throw new UsageError(`'${name}' is not a command of onesided${hint}`);
   }

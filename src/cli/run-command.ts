@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, unlinkSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { addonAdvice } from '../addon.ts';
 import { show } from '../errors.ts';
+import { runHosts } from '../launcher/hosts/run-hosts.ts';
 import { type JobResult, type LaunchOptions, MAX_RANKS } from '../launcher/job-start.ts';
 import { runProcesses } from '../launcher/processes.ts';
 import { runThreads } from '../launcher/threads.ts';
@@ -11,6 +12,7 @@ import { DEFAULT_PROVIDER, PROVIDER_NAMES, PROVIDERS, providerNamed } from '../p
 import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/trace-request.ts';
 import { bspReport } from './bsp-report-option.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
+import { HOSTS_OPTIONS, HOSTS_USAGE, type HostsRequest, readHostsOptions } from './hosts-options.ts';
 
 const OPTIONS = {
   ranks: { type: 'string' },
@@ -23,6 +25,7 @@ const OPTIONS = {
   'trace-events': { type: 'string' },
   'bsp-report': { type: 'string' },
   'bsp-machine': { type: 'string' },
+  ...HOSTS_OPTIONS,
 } as const;
 
 /** `--bsp-report` takes a value only behind a `=`. */
@@ -31,12 +34,14 @@ const ALIASES: Readonly<Record<string, string>> = { '-np': '-n', '--bsp-report':
 export const run: Command = {
   summary: 'run a program on N ranks',
   usage: `Usage: onesided run -n N [options] script [-- args]
+       onesided run --hosts a:N,b:N [options] script [-- args]
 
 Runs "node script args" as N ranks of one job. Arguments after the script are passed to it.
 
   -n N, -np N            number of ranks, 1 to ${MAX_RANKS}
   --ranks processes      run each rank as a process (default; needs the native addon)
   --ranks threads        run the ranks as worker threads of one process (no addon needed, no standard input)
+${HOSTS_USAGE}
 ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary}`).join('\n')}
   --timeout S            end the job after S seconds, with exit code 124
   --grace S              give the other ranks S seconds to end after a rank failed (default: 2)
@@ -52,7 +57,8 @@ The first rank that fails ends the job. The job has that rank's exit code, or 12
 ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second one kills them.`,
 
   async run(args) {
-    const { options, kind } = read(args);
+    const { options, kind, hosts } = read(args);
+    if (hosts !== undefined) return report(await runHosts({ ...options, ...hosts }));
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
@@ -71,7 +77,11 @@ function report({ exitCode, failure, traceNote, superstepNote }: JobResult): num
   return exitCode;
 }
 
-function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'threads' | undefined } {
+function read(args: string[]): {
+  options: LaunchOptions;
+  kind: 'processes' | 'threads' | undefined;
+  hosts: HostsRequest | undefined;
+} {
   const known = args.map((argument) => ALIASES[argument] ?? argument);
   // The first positional argument is the script; what follows is not for us, so it is not even parsed.
   const { tokens } = parseArgs({ args: known, options: OPTIONS, strict: false, allowPositionals: true, tokens: true });
@@ -80,7 +90,8 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
   if (at === args.length) throw new UsageError('no script given');
   const rest = args.slice(at + 1);
   if (rest[0] === '--') rest.shift();
-  if (values.n === undefined) throw new UsageError('give the number of ranks with -n N');
+  const hosts = readHostsOptions(values, values.n === undefined ? undefined : count(values.n));
+  if (values.n === undefined && hosts === undefined) throw new UsageError('give the number of ranks with -n N');
   const { ranks, provider: name = DEFAULT_PROVIDER } = values;
   if (ranks !== undefined && ranks !== 'processes' && ranks !== 'threads')
     throw new UsageError(`--ranks must be processes or threads, not ${show(ranks)}`);
@@ -88,7 +99,8 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
   if (provider === undefined) throw new UsageError(`--provider must be ${PROVIDER_NAMES}, not ${show(name)}`);
   if (ranks !== undefined && !provider.ranks.includes(ranks))
     throw new UsageError(`--provider ${name} needs --ranks ${provider.ranks.join(' or ')}`);
-  const size = count(values.n);
+  if (hosts !== undefined && ranks === 'threads') throw new UsageError('--hosts needs --ranks processes');
+  const size = hosts?.size ?? count(values.n!);
   const options: LaunchOptions = {
     size,
     script: args[at],
@@ -102,7 +114,7 @@ function read(args: string[]): { options: LaunchOptions; kind: 'processes' | 'th
     output: values['no-prefix'] === true ? 'direct' : {},
     signals: true,
   };
-  return { options, kind: ranks };
+  return { options, kind: ranks, hosts };
 }
 
 /** The option, or the variable. */

@@ -3,6 +3,7 @@
 import { argumentRangeError, argumentTypeError, show } from '../errors.ts';
 import { MAX_RANKS, Records } from '../job/control-region.ts';
 import { FATAL_VARIABLE } from '../start/fatal-errors.ts';
+import { CARDS_VARIABLE } from '../start/managers/pipe.ts';
 import { writeTrace } from '../trace/chrome-trace.ts';
 import { RECORDING_VARIABLES, type TraceRequest } from '../trace/trace-request.ts';
 import type { Recording } from '../trace/trace-ring.ts';
@@ -72,7 +73,7 @@ export interface JobResult {
 }
 
 export interface JobFailure {
-  readonly kind: 'exit-code' | 'signal' | 'no-finalize' | 'timeout' | 'interrupted' | 'output' | 'start';
+  readonly kind: 'exit-code' | 'signal' | 'no-finalize' | 'timeout' | 'interrupted' | 'output' | 'start' | 'host';
   /** The rank that failed first, where one did. */
   readonly rank?: number;
   /**
@@ -104,11 +105,11 @@ const AFTER_LAUNCHER_S = 5;
  * @param mark of the job (descendants.ts)
  */
 export function environmentOfRanks(
-  { env = process.env, size, timeout }: LaunchOptions,
+  { env = process.env, size, timeout }: Pick<LaunchOptions, 'env' | 'size' | 'timeout'>,
   mark: string,
 ): NodeJS.ProcessEnv {
   const own: NodeJS.ProcessEnv = { ...env, ONESIDED_SIZE: String(size), [MARK_VARIABLE]: mark };
-  for (const name of ['ONESIDED_CONTROL_FD', ...RECORDING_VARIABLES, FATAL_VARIABLE]) delete own[name];
+  for (const name of ['ONESIDED_CONTROL_FD', CARDS_VARIABLE, ...RECORDING_VARIABLES, FATAL_VARIABLE]) delete own[name];
   // For ranks whose launcher is gone. Where it is not, it ends the job first: it asks each rank what it waits in, and a
   // rank whose own deadline passed meanwhile would print an error instead.
   if (timeout !== undefined) own['ONESIDED_TIMEOUT'] = String(timeout + AFTER_LAUNCHER_S);

@@ -45,6 +45,14 @@ const COLLECT_WITHIN = 500;
 const ANSWER_WITHIN = 500;
 const ANSWER_EVERY = 10;
 
+export interface SupervisorOptions {
+  /** Seconds. */
+  readonly grace?: number | undefined;
+  readonly timeout?: number | undefined;
+  /** Milliseconds that ranks have to say what they wait in, if that takes longer than on one host. */
+  readonly answerWithin?: number;
+}
+
 export class Supervisor {
   /** Settles when every rank has ended. */
   readonly done: Promise<JobResult>;
@@ -52,6 +60,7 @@ export class Supervisor {
   readonly #wake: () => void;
   readonly #ranks: Ranks;
   readonly #graceMs: number;
+  readonly #answerWithin: number;
   readonly #endings: (Ending | undefined)[];
   readonly #failing: number[] = [];
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -72,13 +81,9 @@ export class Supervisor {
   #finish!: (result: JobResult) => void;
 
   /** @param wake wakes every rank that sleeps, after the control memory has changed */
-  constructor(
-    control: Control,
-    ranks: Ranks,
-    wake: () => void,
-    options: { grace?: number | undefined; timeout?: number | undefined },
-  ) {
+  constructor(control: Control, ranks: Ranks, wake: () => void, options: SupervisorOptions) {
     const { size } = control;
+    this.#answerWithin = options.answerWithin ?? ANSWER_WITHIN;
     this.#control = control;
     this.#ranks = ranks;
     this.#wake = wake;
@@ -182,7 +187,7 @@ export class Supervisor {
     const running = this.#stillRunning();
     askForReports(this.#control);
     this.#wake();
-    const deadline = performance.now() + ANSWER_WITHIN;
+    const deadline = performance.now() + this.#answerWithin;
     const look = (): void => {
       const silent = running.some(
         (rank) =>

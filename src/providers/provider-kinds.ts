@@ -1,5 +1,6 @@
 /** The providers that connect processes and threads. The ranks of a modelled fabric are tasks (`runTasks`). */
 import { emulator } from './emulator/emulator-provider.ts';
+import type { Availability, ProviderKind } from './provider-kind.ts';
 import { rdmaCore } from './rdma-core/rdma-provider.ts';
 
 export const PROVIDERS = [emulator, rdmaCore] as const;
@@ -19,4 +20,14 @@ export const DISTANT_PROVIDER_NAMES: string = PROVIDERS.filter(({ openDistant })
 /** The provider of this name; `undefined` if there is none. */
 export function providerNamed(name: string): (typeof PROVIDERS)[number] | undefined {
   return PROVIDERS.find((kind) => kind.name === name);
+}
+
+/** Those of them that can be used on this host. */
+export function availableDistantProviders(): string[] {
+  const kinds: readonly ProviderKind[] = PROVIDERS;
+  return kinds
+    .filter(
+      ({ openDistant, report }) => openDistant !== undefined && (report().json as Partial<Availability>).available,
+    )
+    .map(({ name }) => name);
 }

@@ -3,7 +3,6 @@
  * (control-worker.ts).
  */
 import { randomBytes } from 'node:crypto';
-import { networkInterfaces } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { RmaError } from '../errors.ts';
 import { type Control, controlBytes, formatControl, RankState, Slot, viewControl } from '../job/control-region.ts';
@@ -13,6 +12,7 @@ import { moduleFile } from '../place.ts';
 import type { Context } from '../verbs/device.ts';
 import type { ControlWorkerData, News, Order } from './control-worker.ts';
 import type { Patience } from './managers/manager.ts';
+import { ADDRESS_VARIABLE, outsideAddresses } from './whereabouts.ts';
 
 /** Where rank 0's worker listens; stands on its card. */
 export interface Hub {
@@ -167,11 +167,7 @@ export class DistributedControl {
  * elsewhere, and, for containers that share a host's network, itself.
  */
 function reachableAt(likeliest: readonly string[]): string[] {
-  const interfaces = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  const outside = interfaces.filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
-  const [four, six] = ['IPv4', 'IPv6'].map((family) =>
-    outside.filter((one) => one.family === family).map(({ address }) => address),
-  );
-  const all = [...likeliest, ...four, ...six];
+  const own = process.env[ADDRESS_VARIABLE];
+  const all = [...(own ? [own] : []), ...likeliest, ...outsideAddresses()];
   return [...[...new Set(all)].slice(0, MOST_HOSTS - 1), '127.0.0.1'];
 }

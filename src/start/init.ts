@@ -1,5 +1,4 @@
 /** `init`: joins the job that started this process or thread, joins one by name, or makes a world of one. */
-import { constants } from 'node:os';
 import { isMainThread, workerData } from 'node:worker_threads';
 import { addonAdvice } from '../addon.ts';
 import { BARRIER_OPTIONS, type BarrierOptions, readBarrier } from '../collective/barrier-kinds.ts';
@@ -7,7 +6,7 @@ import { Communicator } from '../collective/communicator.ts';
 import { checkDebug } from '../debug.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import type { BarrierChoice } from '../job/barrier-choice.ts';
-import { declareFailed, FailKind, MAX_RANKS } from '../job/control-region.ts';
+import { declareFailed, FailKind } from '../job/control-region.ts';
 import { Job } from '../job/job.ts';
 import { ranksInWords, sayIfLate } from '../job/late.ts';
 import type { Membership } from '../job/membership.ts';
@@ -16,17 +15,15 @@ import { isAborted, reasonOf, whenAborted } from '../wait/abort-signals.ts';
 import { seenByCaller } from '../wait/caller.ts';
 import { readWait } from '../wait/operation.ts';
 import { joinAlone } from './alone.ts';
-import { keepExitCode } from './exit-code.ts';
-import { markFatalErrors } from './fatal-errors.ts';
+import { joinAgent, joinLauncher, joinLauncherThread } from './launched.ts';
 import { joinManaged } from './managed.ts';
-import { findAddress } from './managers/address.ts';
+import { findAddress, findTorch } from './managers/address.ts';
 import type { Patience, ProcessManager } from './managers/manager.ts';
+import { findPipe } from './managers/pipe.ts';
 import { findPmi } from './managers/pmi.ts';
 import { findPmix, inPmix } from './managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './named.ts';
-import { joinProcesses } from './process.ts';
-import { goneLauncher } from './process-start.ts';
-import { joinThreads, type ThreadInvitation } from './thread.ts';
+import type { ThreadInvitation } from './thread.ts';
 
 /** The options of `init`. `ONESIDED_BARRIER` and `ONESIDED_BARRIER_ALGORITHM` are the defaults of two of them. */
 export interface InitOptions extends BarrierOptions {
@@ -41,8 +38,6 @@ export interface InitOptions extends BarrierOptions {
   /** Aborts the wait for the other ranks. */
   readonly signal?: AbortSignal;
 }
-
-const { SIGKILL } = constants.signals;
 
 /** The job that this process or thread is in, or joins. */
 interface Joined {
@@ -62,10 +57,10 @@ let placeTaken = false;
  * Further calls before `finalize()` resolve to the same world. Which job it joins depends on how the process was
  * started:
  *
- * - By `onesided run`: the job of the launcher, as a process or a worker thread.
+ * - By `onesided run`: the job of the launcher, as a process or a worker thread, on one host or on several.
  * - By `mpiexec`, `srun` or `mpirun` (PMI-1, PMI-2, PMIx): the job of that program.
  * - With `ONESIDED_RANK`, `ONESIDED_SIZE`, `ONESIDED_ROOT_ADDRESS` and `ONESIDED_SECRET` in the environment: the job of
- *   the rank 0 at that address.
+ *   the rank 0 at that address. `RANK`, `WORLD_SIZE`, `MASTER_ADDR` and `MASTER_PORT` say the same.
  * - With `{ job, size }`: the job of that name. Processes get their ranks in the order in which they join. After
  *   `finalize()`, a process can join another named job.
  * - Otherwise: a job of one rank.
@@ -197,68 +192,32 @@ async function enterJob(options: InitOptions, timeout: number): Promise<Entry> {
     );
   }
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
+  const taken = (): boolean => (placeTaken = true);
   if (!isMainThread && invitation !== undefined)
-    return { membership: joinLauncherThread(invitation), complete: nothing };
-  const fd = process.env['ONESIDED_CONTROL_FD'];
-  if (fd !== undefined) return { membership: joinLauncher(needNative(), Number(fd)), complete: nothing };
-  const manager = findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined);
+    return { membership: joinLauncherThread(invitation, taken), complete: nothing };
+  const launched = process.env['ONESIDED_CONTROL_FD'] !== undefined;
+  const pipe = findPipe();
+  if (launched && pipe === undefined) return { membership: joinLauncher(needNative(), taken), complete: nothing };
+  const manager = pipe ?? findAddress() ?? findPmi() ?? (inPmix() ? findPmix(needNative()) : undefined) ?? findTorch();
   if (manager === undefined) return { membership: joinAlone(), complete: nothing };
-  const { patience, stop } = patienceOf(manager, options, timeout);
+  const { patience, stop } = patienceOf(manager, options, timeout, pipe === undefined);
   try {
+    if (launched) return await joinAgent(needNative(), manager, patience, taken);
     return { ...(await joinManaged(needNative(), manager, patience)), comesLate: true };
   } finally {
     stop();
   }
 }
 
-/** Started by `onesided run --ranks threads`. */
-function joinLauncherThread(invitation: ThreadInvitation): Membership {
-  const membership = joinThreads(invitation);
-  placeTaken = true;
-  keepExitCode(membership.control, membership.rank);
-  leaveEnvironment();
-  return membership;
-}
-
-/** Programs that this one starts are not ranks of its job. */
-function leaveEnvironment(): void {
-  for (const name of ['ONESIDED_CONTROL_FD', 'ONESIDED_RANK', 'ONESIDED_SIZE']) delete process.env[name];
-}
-
-/** Started by `onesided run`. */
-function joinLauncher(native: Native, fd: number): Membership {
-  const rank = Number(process.env['ONESIDED_RANK']);
-  const size = Number(process.env['ONESIDED_SIZE']);
-  if (!Number.isInteger(rank) || !Number.isInteger(size) || rank < 0 || rank >= size || size > MAX_RANKS) {
-    throw new RmaError(
-      'ERR_COMM',
-      `init: ONESIDED_RANK=${rank} and ONESIDED_SIZE=${size} are not the rank and the size of a job`,
-    );
-  }
-  const membership = joinProcesses(native, fd, rank, size, true);
-  placeTaken = true;
-  native.parentDeathSignal(SIGKILL);
-  // A launcher that has ended before sends no signal, and a rank that has not called this by now may never do so.
-  const gone = goneLauncher(membership.control);
-  if (gone !== undefined) {
-    membership.leave();
-    throw new RmaError(
-      'ERR_COMM',
-      `init: the launcher of this job (process ${gone}) is gone, so rank ${rank} does not wait for the other ` +
-        'ranks; start the job again',
-    );
-  }
-  markFatalErrors(rank);
-  keepExitCode(membership.control, rank);
-  leaveEnvironment();
-  return membership;
-}
-
-/** A signal that ends the wait for the other ranks when the caller's does, or when time is up. */
+/**
+ * A signal that ends the wait for the other ranks when the caller's does, or when time is up.
+ * @param comesLate whether a rank says so if the others do
+ */
 function patienceOf(
   manager: ProcessManager,
   { signal }: InitOptions,
   timeout: number,
+  comesLate: boolean,
 ): { patience: Patience; stop(): void } {
   const { rank, size, name } = manager;
   const controller = new AbortController();
@@ -279,9 +238,10 @@ function patienceOf(
   const stopListening = whenAborted(signal, onAbort);
   // Longer delays than a timer can count are no deadline.
   const timer = timeout > 2 ** 31 - 1 ? undefined : setTimeout(late, timeout);
-  const quiet = sayIfLate(() => `rank ${rank} of ${size} hears from the other ranks through ${name}${awaited()}`);
+  const words = (): string => `rank ${rank} of ${size} hears from the other ranks through ${name}${awaited()}`;
+  const quiet = comesLate ? sayIfLate(words) : undefined;
   const stop = (): void => {
-    quiet();
+    quiet?.();
     clearTimeout(timer);
     stopListening();
   };

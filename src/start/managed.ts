@@ -6,30 +6,28 @@
  * formats its own file before that, so every rank that opens it finds it ready. Rank 0 keeps its descriptor until all
  * ranks have joined.
  */
-import { closeSync, openSync, readFileSync, readlinkSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { coresHere } from '../cores.ts';
 import { RmaError } from '../errors.ts';
-import { createControl, MAX_RANKS } from '../job/control-region.ts';
+import { type Control, createControl, MAX_RANKS } from '../job/control-region.ts';
 import type { Membership } from '../job/membership.ts';
 import type { Native } from '../native.ts';
 import { DISTANT_PROVIDER_NAMES } from '../providers/provider-kinds.ts';
 import { VERSION } from '../version.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
-import { joinProcesses } from './process.ts';
+import { joinLaunched, joinProcesses } from './process.ts';
 import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
+import { placeOfProcess } from './whereabouts.ts';
 
 /** As the kernel writes a list of cores. */
 const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
 
 interface Card {
   readonly version: string;
-  /**
-   * Ranks with the same one can open each other's descriptors: same boot, same process numbers, same user. Those of
-   * another network are in another container, for which the same process numbers are an exception.
-   */
+  /** Ranks with the same one can open each other's descriptors. */
   readonly place: string;
   /** For messages. */
   readonly host: string;
@@ -46,15 +44,26 @@ interface Card {
   readonly cores: string;
 }
 
-/** @returns the membership, and what to call when all ranks are there */
+/** Control memory that this rank shares with what has started it, and with its other ranks of the same place. */
+export interface Launched {
+  readonly control: Control;
+  readonly fd: number;
+}
+
+/**
+ * @param launched absent where a manager has started the ranks that is none of ours
+ * @returns the membership, and what to call when all ranks are there
+ */
 export async function joinManaged(
   native: Native,
   manager: ProcessManager,
   patience: Patience,
+  launched?: Launched,
 ): Promise<{ membership: Membership; complete(): void }> {
   const { rank, size } = manager;
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
-  const control = rank === 0 ? createControl(native, size, requestedRecords(size)) : undefined;
+  const makes = rank === 0 && launched === undefined;
+  const control = makes ? createControl(native, size, requestedRecords(size)) : undefined;
   const provider = distantProvider();
   const distributed = provider && new DistributedControl(rank, size);
   const end = distributed && provider.openDistant(native, distributed.control.fabric, rank, size);
@@ -69,7 +78,7 @@ export async function joinManaged(
     const hub = rank === 0 ? await distributed?.listen(end!.hosts) : undefined;
     const own: Card = {
       version: VERSION,
-      place: `${boot()} ${namespace('pid')} ${namespace('net')} ${process.getuid!()}`,
+      place: placeOfProcess(),
       host: hostname().slice(0, 64),
       pid: process.pid,
       fd: control?.fd ?? -1,
@@ -82,7 +91,8 @@ export async function joinManaged(
     manager.forget();
     if (cards.every(({ place }) => place === own.place)) {
       discard();
-      const membership = joinProcesses(native, openControl(cards[0], rank), rank, size, false, coresOf(cards));
+      const fd = launched?.fd ?? openControl(cards[0], rank);
+      const membership = joinProcesses(native, fd, rank, size, launched !== undefined, coresOf(cards));
       return { membership, complete: close };
     }
     const stranger = cards.findIndex(({ place }) => place !== own.place);
@@ -102,7 +112,7 @@ export async function joinManaged(
       cards.map((card) => card.end![1]),
       cards.map(({ place, pid }) => (place === own.place ? pid : undefined)),
     );
-    if (rank === 0) refuseTrace(size);
+    if (makes) refuseTrace(size);
     if (rank === 0) distributed.expectAll();
     else await distributed.join(cards[0].hub, patience);
     // Those of this host share its cores; as many for each rank elsewhere.
@@ -111,7 +121,8 @@ export async function joinManaged(
     const who = cards.map(({ pid, host }) => `process ${pid} on ${host}`);
     const membership = distributed.membership(native, end!.context, who, cores);
     close();
-    return { membership, complete: () => {} };
+    const shared = launched && joinLaunched(native, launched, rank);
+    return { membership: { ...membership, ...shared }, complete: () => {} };
   } catch (error) {
     close();
     discard();
@@ -185,18 +196,4 @@ function listed(cores: string): number[] {
 function allowedCores(): string {
   const found = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
   return found.length <= 200 && CORES.test(found) ? found : '0';
-}
-
-/** Of this process; a kernel without such namespaces has one network for all. */
-function namespace(kind: 'pid' | 'net'): string {
-  try {
-    return readlinkSync(`/proc/self/ns/${kind}`);
-  } catch (error) {
-    if (kind === 'net') return '';
-    throw error;
-  }
-}
-
-function boot(): string {
-  return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }

@@ -71,8 +71,25 @@ export function joinProcesses(
   };
 }
 
+/**
+ * Takes the place as `rank` in the memory that it shares with its launcher, where `control` is a copy of its own: what
+ * the launcher sees of a rank of several hosts.
+ */
+export function joinLaunched(
+  native: Native,
+  { control, fd }: { readonly control: Control; readonly fd: number },
+  rank: number,
+): Pick<Membership, 'watcher' | 'recorder' | 'supersteps'> {
+  takeSlot(control, rank);
+  try {
+    return { watcher: control, ...recordProcess(native, control, fd, rank, true) };
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Maps the control memory behind a descriptor, if it is that of a job of so many ranks and of this version. */
-function openControl(native: Native, fd: number, size: number): Control {
+export function openControl(native: Native, fd: number, size: number): Control {
   const bytes = controlBytes(size);
   const notOurs = (cause?: unknown): RmaError =>
     new RmaError(

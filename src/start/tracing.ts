@@ -58,16 +58,23 @@ export function requestedRecords(size: number): { readonly events: number; reado
 /** What every rank has recorded. @param fd the file of the control memory */
 export function readRings(fd: number, size: number, events: number): Recording[] {
   return Array.from({ length: size }, (_, rank) =>
-    readRing(rank, ringBytes(events), (bytes) => {
-      const copy = new Uint8Array(bytes);
-      for (let at = 0; at < bytes; ) {
-        const n = readSync(fd, copy, at, bytes - at, ringPlace(rank, size, events) + at);
-        if (n === 0) throw new RmaError('ERR_COMM', "the job's control memory is shorter than its header says");
-        at += n;
-      }
-      return copy;
-    }),
+    readRing(rank, ringBytes(events), (bytes) => readRingFile(fd, bytes, ringPlace(rank, size, events))),
   );
+}
+
+/** The bytes of a rank's ring as they are now. @param fd the file of the control memory */
+export function ringOf(fd: number, rank: number, size: number, events: number): Uint8Array {
+  return readRingFile(fd, ringBytes(events), ringPlace(rank, size, events));
+}
+
+function readRingFile(fd: number, bytes: number, place: number): Uint8Array {
+  const copy = new Uint8Array(bytes);
+  for (let at = 0; at < bytes; ) {
+    const n = readSync(fd, copy, at, bytes - at, place + at);
+    if (n === 0) throw new RmaError('ERR_COMM', "the job's control memory is shorter than its header says");
+    at += n;
+  }
+  return copy;
 }
 
 /** Says that ranks of several hosts share neither memory nor a clock, if this process was asked for what needs them. */

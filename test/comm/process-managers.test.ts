@@ -187,6 +187,40 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
     return start(environmentOf(port, rank, size, secret), how, timeout).member;
   }
 
+  /** As PyTorch's launchers say it. */
+  function torch(port: number, rank: number, size: number, more: Record<string, string> = {}): Record<string, string> {
+    const names = { RANK: String(rank), WORLD_SIZE: String(size), MASTER_ADDR: '127.0.0.1', MASTER_PORT: String(port) };
+    return { ...names, ONESIDED_SECRET: SECRET, ...more };
+  }
+
+  it('meet by the variables of PyTorch’s launchers, also where MASTER_PORT is theirs', async () => {
+    const port = await freePort();
+    await expectWork([1, 0, 2].map((rank) => start(torch(port, rank, 3)).member));
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const store = { TORCHELASTIC_USE_AGENT_STORE: 'True' };
+    const { port: theirs } = taken.address() as { port: number };
+    await expectWork([0, 1].map((rank) => start(torch(theirs, rank, 2, store)).member));
+    taken.close();
+  });
+
+  it('are not alone where those variables tell of others, but no secret', async () => {
+    const ranks = [0, 1].map((rank) => start({ ...torch(7, rank, 2), ONESIDED_SECRET: '' }).member);
+    for (const { code, message } of await failuresOf(ranks)) {
+      expect(code).toBe('ERR_COMM');
+      expect(message).toMatch(/^init: MASTER_ADDR:MASTER_PORT needs ONESIDED_SECRET/);
+    }
+    const wrong = await failuresOf([
+      start(torch(7, 5, 2)).member,
+      start({ ...torch(7, 0, 2), MASTER_PORT: 'x' }).member,
+    ]);
+    expect(wrong[0].message).toMatch(
+      /^init: RANK=5 and WORLD_SIZE=2 are not the rank and the size of a job; MASTER_ADD/,
+    );
+    expect(wrong[1].message).toMatch(/MASTER_ADDR:MASTER_PORT must be host:port, not "127.0.0.1:x"/);
+    await expectWork([start({ ...torch(7, 0, 1), ONESIDED_SECRET: '' }).member]);
+  });
+
   it.each([[[0, 1, 2, 3]], [[3, 1, 2, 0]], [[0]]])('meet, started in the order %o', async (order) => {
     const port = await freePort();
     const members: Member[] = [];

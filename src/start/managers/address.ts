@@ -35,9 +35,21 @@ interface State {
 
 type Reply = { readonly cards: string[] } | { readonly refused: string };
 
+/** What variables of the environment say of this rank, and how they are called. */
+interface Told {
+  readonly rank: number;
+  readonly size: number;
+  /** Where rank 0 is: `host:port` or `[address]:port`. */
+  readonly address: string;
+  readonly names: { readonly rank: string; readonly size: string; readonly address: string };
+}
+
+const NAMES = { rank: 'ONESIDED_RANK', size: 'ONESIDED_SIZE', address: 'ONESIDED_ROOT_ADDRESS' } as const;
+const TORCH_NAMES = { rank: 'RANK', size: 'WORLD_SIZE', address: 'MASTER_ADDR:MASTER_PORT' } as const;
+
 /** The ranks that the environment tells of, if any. */
 export function findAddress(): ProcessManager | undefined {
-  const { ONESIDED_ROOT_ADDRESS: address, ONESIDED_SECRET: secret } = process.env;
+  const { ONESIDED_ROOT_ADDRESS: address } = process.env;
   if (address === undefined) {
     if (process.env['ONESIDED_SIZE'] === undefined) return undefined;
     throw new RmaError(
@@ -46,24 +58,38 @@ export function findAddress(): ProcessManager | undefined {
         'set it, or unset ONESIDED_SIZE to run alone',
     );
   }
-  const rank = readNumber('ONESIDED_RANK');
-  const size = readNumber('ONESIDED_SIZE');
+  return managerAt({ rank: readNumber('ONESIDED_RANK'), size: readNumber('ONESIDED_SIZE'), address, names: NAMES });
+}
+
+/**
+ * The ranks that the variables of PyTorch's launchers tell of, if all four are there and the ranks are several.
+ * `torchrun` itself listens at MASTER_PORT, for the ranks of its kind: then rank 0 listens at the next one.
+ */
+export function findTorch(): ProcessManager | undefined {
+  const { MASTER_ADDR: host, MASTER_PORT: port, RANK, WORLD_SIZE, TORCHELASTIC_USE_AGENT_STORE: store } = process.env;
+  if (!host || !port || !RANK || !WORLD_SIZE || WORLD_SIZE === '1') return undefined;
+  const free = Number(port) + (store?.toLowerCase() === 'true' ? 1 : 0);
+  const address = `${host.includes(':') ? `[${host}]` : host}:${Number.isNaN(free) ? port : free}`;
+  return managerAt({ rank: readNumber('RANK'), size: readNumber('WORLD_SIZE'), address, names: TORCH_NAMES });
+}
+
+function managerAt({ rank, size, address, names }: Told): ProcessManager {
+  const { ONESIDED_SECRET: secret } = process.env;
   if (!(rank < size)) {
-    const { ONESIDED_RANK, ONESIDED_SIZE } = process.env;
+    const said = [names.rank, names.size].map((name) => `${name}=${process.env[name]}`).join(' and ');
     throw new RmaError(
       'ERR_COMM',
-      `init: ONESIDED_RANK=${ONESIDED_RANK} and ONESIDED_SIZE=${ONESIDED_SIZE} are not the rank and the size of ` +
-        'a job; ONESIDED_ROOT_ADDRESS needs both, with 0 ≤ rank < size',
+      `init: ${said} are not the rank and the size of a job; ${names.address} needs both, with 0 ≤ rank < size`,
     );
   }
   if (secret === undefined || secret.length < SECRET_CHARACTERS) {
     throw new RmaError(
       'ERR_COMM',
-      `init: ONESIDED_ROOT_ADDRESS needs ONESIDED_SECRET, a string of at least ${SECRET_CHARACTERS} characters ` +
+      `init: ${names.address} needs ONESIDED_SECRET, a string of at least ${SECRET_CHARACTERS} characters ` +
         "that only this job's ranks know; openssl rand -hex 16 makes one",
     );
   }
-  const { host, port } = readAddress(address);
+  const { host, port } = readAddress(address, names.address);
   const state: State = { awaited: '' };
   return {
     rank,
@@ -75,16 +101,16 @@ export function findAddress(): ProcessManager | undefined {
       return send(host, port, secret, hello, patience, state);
     },
     awaited: () => state.awaited,
-    forget: () => removeVariables('ONESIDED_RANK', 'ONESIDED_SIZE', 'ONESIDED_ROOT_ADDRESS', 'ONESIDED_SECRET'),
+    forget: () => removeVariables(names.rank, names.size, ...names.address.split(':'), 'ONESIDED_SECRET'),
   };
 }
 
 /** `host:port` or `[address]:port`. */
-function readAddress(address: string): { host: string; port: number } {
+function readAddress(address: string, name: string): { host: string; port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
   const port = Number(digits);
   if (digits !== undefined && port > 0 && port < 65_536) return { host: bracketed ?? plain, port };
-  throw new RmaError('ERR_COMM', `init: ONESIDED_ROOT_ADDRESS must be host:port, not ${show(address)}`);
+  throw new RmaError('ERR_COMM', `init: ${name} must be host:port, not ${show(address)}`);
 }
 
 /** Rank 0: waits for all the others. */

@@ -1,0 +1,167 @@
+/**
+ * What a launcher and its agent on a host tell each other: lines of JSON, one a message, over the standard input and
+ * output of whatever has started the agent. Output of ranks is text of Latin-1, a character a byte.
+ */
+import type { Readable, Writable } from 'node:stream';
+
+/** The job, as an agent is told of it. */
+export interface HostJob {
+  readonly size: number;
+  /** This host's, in ascending order. */
+  readonly ranks: readonly number[];
+  readonly script: string;
+  readonly args: readonly string[];
+  readonly execArgv: readonly string[];
+  /** Added to the host's own environment. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeout: number | undefined;
+  /** Records that each rank keeps, and bits of `Records`. */
+  readonly events: number;
+  readonly records: number;
+  /** Process and descriptor of the control memory of an agent of the same place, if there is one already. */
+  readonly control: readonly [pid: number, fd: number] | undefined;
+}
+
+/** What a launcher tells. */
+export type Order =
+  | { readonly job: HostJob }
+  | { readonly signal: NodeJS.Signals; readonly rank: number }
+  /** A rank has failed, as the control memory has it. */
+  | { readonly failed: readonly [rank: number, kind: number, value: number] }
+  /** What do your ranks wait in? */
+  | { readonly ask: true }
+  /** For the ranks that are joining. */
+  | { readonly reply: string }
+  /** Of rank 0's standard input; null: its end. */
+  | { readonly stdin: string | null }
+  /** All ranks of the job have ended. */
+  | { readonly end: true }
+  | { readonly alive: true };
+
+/** What an agent says of itself, before anything else. */
+export interface AgentHello {
+  readonly version: string;
+  readonly node: string;
+  readonly pid: number;
+  /** Agents with the same one share memory (start/whereabouts.ts). */
+  readonly place: string;
+  readonly address: string | undefined;
+  /** The providers that connect ranks of several hosts, and can be used here. */
+  readonly providers: readonly string[];
+  /** Why there can be no ranks here. */
+  readonly unable: string | undefined;
+}
+
+/** How a rank has ended. */
+export interface RankEnd {
+  readonly rank: number;
+  readonly code: number;
+  readonly signal: NodeJS.Signals | null;
+  /** Its `RankState`. */
+  readonly state: number;
+  /** The code that it has ended with, where the system does not keep all of it; else 0. */
+  readonly wholeCode: number;
+  /** The rank that has failed first, as this rank knew; −1: none. */
+  readonly firstFailed: number;
+}
+
+/** What an agent tells. */
+export type Report =
+  | { readonly hello: AgentHello }
+  /** The agent has done what it can before it starts ranks: the descriptor of its control memory. */
+  | { readonly ready: number }
+  | { readonly started: number; readonly pid: number }
+  /** No rank of this host can run, or this one cannot. */
+  | { readonly unable: string; readonly rank?: number }
+  | { readonly out: string; readonly rank: number; readonly stream: 0 | 1 }
+  | { readonly card: string; readonly rank: number }
+  | { readonly ended: RankEnd }
+  /** Of a rank that runs; `waits` if it has said so. */
+  | { readonly doing: { readonly rank: number; readonly state: number; readonly waits: string | undefined } }
+  /** Rank 0 has read so many more bytes of its standard input, or will read no more. */
+  | { readonly read: number }
+  /** What a rank has recorded: a piece of its ring, in base64. */
+  | { readonly ring: string; readonly rank: number }
+  /** Nothing is left of the job here. `clock` is the host's, in nanoseconds. */
+  | { readonly bye: true }
+  | { readonly alive: number };
+
+/** What begins an agent's first line. Whatever a login prints before it is no message. */
+export const GREETING = 'onesided-agent ';
+
+/** Milliseconds between two signs of life. */
+export const BEAT_MS = 1000;
+/**
+ * A host from which nothing is heard for so long is lost: sooner than its ranks' peers say so (start/distributed.ts).
+ */
+export const HOST_SILENCE_MS = 9000;
+/** A launcher from which an agent hears nothing for so long is gone; one that is stopped says so before. */
+export const LAUNCHER_SILENCE_MS = 60_000;
+
+/** A line that is longer comes from no agent. */
+const LINE_CHARACTERS = 1 << 26;
+
+/** @returns whether more may be sent at once */
+export function sendFrame(stream: Writable, frame: Order | Report): boolean {
+  return stream.writable && stream.write(`${JSON.stringify(frame)}\n`);
+}
+
+/**
+ * Calls back with each line.
+ * @param ended called once, when no more will come
+ */
+export function readFrameLines(stream: Readable, line: (text: string) => void, ended: () => void): void {
+  let parts: string[] = [];
+  let length = 0;
+  let over = false;
+  const end = (): void => {
+    if (over) return;
+    over = true;
+    ended();
+  };
+  stream.setEncoding('utf8').on('data', (piece: string) => {
+    let from = 0;
+    for (let at = piece.indexOf('\n'); at >= 0 && !over; at = piece.indexOf('\n', from)) {
+      const whole = parts.join('') + piece.slice(from, at);
+      parts = [];
+      length = 0;
+      from = at + 1;
+      line(whole);
+    }
+    parts.push(piece.slice(from));
+    length += piece.length - from;
+    if (length > LINE_CHARACTERS) end();
+  });
+  stream.on('end', end).on('close', end).on('error', end);
+}
+
+/**
+ * Calls `silent` once nothing has come for `ms`. Time in which this process itself did not run counts for nothing.
+ */
+export class Silence {
+  readonly #timer: NodeJS.Timeout;
+  #quiet = 0;
+  #looked = performance.now();
+  /** Nothing is expected at the moment. */
+  paused = false;
+
+  constructor(ms: number, silent: () => void) {
+    this.#timer = setInterval(() => {
+      const now = performance.now();
+      this.#quiet = this.paused ? 0 : this.#quiet + Math.min(now - this.#looked, 2 * BEAT_MS);
+      this.#looked = now;
+      if (this.#quiet <= ms) return;
+      this.stop();
+      silent();
+    }, BEAT_MS);
+    this.#timer.unref();
+  }
+
+  heard(): void {
+    this.#quiet = 0;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}

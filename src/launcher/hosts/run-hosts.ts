@@ -1,0 +1,374 @@
+/**
+ * Runs a job on several hosts: an agent on each starts its ranks (agent.ts), and everything that is decided is decided
+ * here, by the same supervisor as on one host. Its control memory is one that no rank sees: what the agents tell is
+ * written there, and what the supervisor writes there is told to the agents.
+ *
+ * The ranks' cards go through these connections, too, so that no port need be chosen and no secret stands in an
+ * environment or on a command line (start/managers/pipe.ts).
+ */
+import { Readable } from 'node:stream';
+import {
+  type Control,
+  controlBytes,
+  declareFailed,
+  FailKind,
+  formatControl,
+  Header,
+  RankState,
+  REPORT_BYTES,
+  Slot,
+  viewControl,
+} from '../../job/control-region.ts';
+import { report } from '../../job/reports.ts';
+import { packageFolder } from '../../place.ts';
+import { PROVIDERS } from '../../providers/provider-kinds.ts';
+import type { CardsReply } from '../../start/managers/pipe.ts';
+import { readRing, ringBytes } from '../../trace/trace-ring.ts';
+import { VERSION } from '../../version.ts';
+import { JobOutput } from '../job-output.ts';
+import { checkLaunch, type JobResult, type LaunchOptions, recordsOf, withRecords } from '../job-start.ts';
+import { passSignalsOn } from '../passed-signals.ts';
+import { Supervisor } from '../supervisor.ts';
+import { AgentLink, type LinkWatcher } from './agent-link.ts';
+import { sentEnvironment } from './environment.ts';
+import type { HostJob, Report } from './frames.ts';
+import type { HostRanks } from './host-list.ts';
+import { InputFeed } from './input-feed.ts';
+import { RankCards } from './rank-cards.ts';
+
+export interface HostsOptions extends LaunchOptions {
+  readonly hosts: readonly HostRanks[];
+  /** The words of the command that leads to a host, if not ssh. */
+  readonly ssh?: readonly string[] | undefined;
+  /** The working directory of the ranks, the same on each host. */
+  readonly folder: string;
+}
+
+/** Milliseconds that the ranks of all hosts have to say what they wait in. */
+const ANSWER_WITHIN = 1500;
+const LOOK_EVERY = 50;
+/** How long the hosts may take to say that nothing is left. */
+const BYE_MS = 15_000;
+/** Milliseconds for which output is still awaited when the hosts have said that. */
+const OUTPUT_WITHIN = 1000;
+
+/**
+ * Resolves when no rank is left and their output is written. Rejects with `ERR_ARG` (a wrong option) before anything
+ * was started.
+ */
+export async function runHosts(options: HostsOptions): Promise<JobResult> {
+  checkLaunch(options);
+  const job = new HostsJob(options);
+  const stopPassingOn = options.signals === true ? passSignalsOn(job.supervisor) : () => {};
+  try {
+    return await job.run();
+  } finally {
+    stopPassingOn();
+    job.close();
+  }
+}
+
+class HostsJob implements LinkWatcher {
+  readonly supervisor: Supervisor;
+  readonly #options: HostsOptions;
+  readonly #control: Control;
+  readonly #output: JobOutput;
+  readonly #input = new InputFeed((text) => this.#linkOf(0)?.send({ stdin: text }));
+  readonly #cards: RankCards;
+  readonly #links: AgentLink[] = [];
+  /** By rank. */
+  readonly #linkByRank: (AgentLink | undefined)[];
+  readonly #pids: (number | undefined)[];
+  readonly #ended = new Set<number>();
+  readonly #streams: (readonly [Readable, Readable])[] = [];
+  readonly #rings = new Map<number, Buffer[]>();
+  /** Ranks of whose failure the agents know. */
+  readonly #told = new Set<number>();
+  #asked = false;
+  /** Those that have nothing more to say. */
+  readonly #gone = new Set<AgentLink>();
+  readonly #ready = new Map<AgentLink, number>();
+  #changed: (() => void) | undefined;
+
+  constructor(options: HostsOptions) {
+    const { size } = options;
+    this.#options = options;
+    const buffer = new ArrayBuffer(controlBytes(size, 'none'));
+    this.#control = { ...viewControl(buffer, size, 'none'), reports: new Uint8Array(size * REPORT_BYTES) };
+    formatControl(this.#control);
+    this.#linkByRank = new Array(size).fill(undefined);
+    this.#pids = new Array(size).fill(undefined);
+    this.supervisor = new Supervisor(
+      this.#control,
+      {
+        signal: (rank, signal) => this.#linkOf(rank)?.send({ signal, rank }),
+        describe: (rank) => this.#describe(rank),
+      },
+      () => this.#tell(),
+      { ...options, answerWithin: ANSWER_WITHIN },
+    );
+    this.#output = new JobOutput(size, outputOf(options), (exitCode, failure) =>
+      this.supervisor.abort(exitCode, failure),
+    );
+    this.#cards = new RankCards(size, (reply) => this.#broadcast(reply));
+  }
+
+  async run(): Promise<JobResult> {
+    const { hosts, ssh, folder } = this.#options;
+    const place = { folder, node: process.execPath, main: `${packageFolder()}/bin/onesided.mjs` };
+    for (const host of hosts) {
+      const link = new AgentLink(host, ssh, place, this, () => this.#changed?.());
+      this.#links.push(link);
+      for (const rank of host.ranks) this.#linkByRank[rank] = link;
+    }
+    await this.#start();
+    const result = await this.supervisor.done;
+    this.#input.stop();
+    for (const link of this.#links) link.send({ end: true });
+    await this.#allGone();
+    for (const pair of this.#streams) for (const stream of pair) stream.push(null);
+    await this.#output.drained(OUTPUT_WITHIN);
+    this.#output.showFatal(result.failure?.rank);
+    return withRecords(result, this.#options, () => this.#recordings());
+  }
+
+  close(): void {
+    this.#input.stop();
+    for (const link of this.#links) link.leave();
+    this.#output.close();
+  }
+
+  /** Starts the ranks when all agents are there. Agents of one place share the memory that the first of them makes. */
+  async #start(): Promise<void> {
+    const { supervisor } = this;
+    await this.#until(() => supervisor.concluded || this.#links.every(({ hello }) => hello !== undefined));
+    if (!supervisor.concluded) this.#checkAgents();
+    const first = new Map<string, AgentLink>();
+    const env = this.#environment();
+    for (const link of this.#links) {
+      const maker = first.get(link.hello?.place ?? '');
+      if (maker === undefined) first.set(link.hello?.place ?? '', link);
+      else await this.#until(() => supervisor.concluded || this.#ready.has(maker));
+      if (supervisor.concluded) break;
+      const control = maker && ([maker.hello!.pid, this.#ready.get(maker)!] as const);
+      link.send({ job: this.#jobOf(link, env, control) });
+      for (const rank of link.ranks) this.#connect(rank, link);
+    }
+    if (!supervisor.concluded) this.#input.start();
+    // What was never started has ended.
+    for (const [rank, streams] of Array.from(
+      { length: this.#options.size },
+      (_, rank) => this.#streams[rank],
+    ).entries())
+      if (streams === undefined) this.#end(rank);
+  }
+
+  #checkAgents(): void {
+    for (const { host, hello } of this.#links) {
+      const { version, unable } = hello!;
+      if (version !== VERSION) {
+        this.#fail(
+          `${host} has onesided ${version}, and this host ${VERSION}; all ranks of a job must run the same version`,
+        );
+      } else if (unable !== undefined) this.#fail(`${host}: ${unable}`);
+    }
+  }
+
+  #environment(): Record<string, string> {
+    const { env = process.env } = this.#options;
+    const sent = sentEnvironment(env);
+    const places = new Set(this.#links.map(({ hello }) => hello?.place));
+    if (places.size > 1 && !sent['ONESIDED_PROVIDER']) {
+      const common = PROVIDERS.find(({ name }) => this.#links.every(({ hello }) => hello?.providers.includes(name)));
+      if (common !== undefined) sent['ONESIDED_PROVIDER'] = common.name;
+    }
+    return sent;
+  }
+
+  #jobOf(link: AgentLink, env: Readonly<Record<string, string>>, control: HostJob['control']): HostJob {
+    const { size, script, args = [], execArgv = [], timeout } = this.#options;
+    const { events, records } = recordsOf(this.#options);
+    return { size, ranks: link.ranks, script, args, execArgv, env, timeout, events, records, control };
+  }
+
+  #connect(rank: number, link: AgentLink): void {
+    const stream = (): Readable => {
+      const made: Readable = new Readable({ read: () => link.takesMore(made) });
+      return made;
+    };
+    const pair = [stream(), stream()] as const;
+    this.#streams[rank] = pair;
+    this.#output.connect(rank, ...pair);
+  }
+
+  // ---- what agents tell --------------------------------------------------------------------------------------------
+
+  report(link: AgentLink, said: Parameters<LinkWatcher['report']>[1]): void {
+    if ('out' in said) link.pushTo(this.#streams[said.rank][said.stream], said.out);
+    else if ('ready' in said) this.#ready.set(link, said.ready);
+    else if ('started' in said) this.#pids[said.started] = said.pid;
+    else if ('unable' in said) this.#unable(link, said.unable, said.rank);
+    else if ('card' in said) {
+      this.#setState(said.rank, RankState.JOINED);
+      this.#cards.add(said.rank, said.card);
+    } else if ('ended' in said) this.#rankEnded(said.ended);
+    else if ('doing' in said) {
+      const { rank, state, waits } = said.doing;
+      this.#setState(rank, state);
+      if (waits !== undefined) report(this.#control, rank, waits);
+    } else if ('read' in said) this.#input.taken(said.read);
+    else if ('ring' in said) this.#keepRing(said.rank, said.ring);
+    else if ('bye' in said) {
+      this.#gone.add(link);
+      link.leave();
+    }
+    this.#changed?.();
+  }
+
+  remark({ host }: AgentLink, text: string): void {
+    const { output } = this.#options;
+    const stderr = (typeof output === 'object' ? output.stderr : undefined) ?? process.stderr;
+    for (const line of text.split(/\r?\n/)) stderr.write(`onesided: ${host}: ${line}\n`);
+  }
+
+  lost(link: AgentLink, why: string): void {
+    this.#gone.add(link);
+    this.#fail(link.hello === undefined ? `cannot reach ${link.host}: ${why}` : `lost ${link.host}: ${why}`);
+    for (const rank of link.ranks) {
+      if (this.#streams[rank] === undefined || this.#ended.has(rank)) continue;
+      this.#ended.add(rank);
+      this.#cards.ended(rank, `${link.host} is lost, where rank ${rank} was`);
+      this.supervisor.ended(rank, { code: 0, signal: 'SIGKILL' });
+    }
+    this.#changed?.();
+  }
+
+  #unable(link: AgentLink, why: string, rank: number | undefined): void {
+    if (rank !== undefined) {
+      const message = `cannot start rank ${rank} on ${link.host}: ${why}`;
+      this.supervisor.abort(1, { kind: 'start', rank, message });
+      return;
+    }
+    this.#fail(`${link.host}: ${why}`);
+    for (const own of link.ranks) this.#end(own);
+  }
+
+  #rankEnded({
+    rank,
+    code,
+    signal,
+    state,
+    wholeCode,
+    firstFailed,
+  }: Extract<Report, { ended: unknown }>['ended']): void {
+    if (this.#ended.has(rank)) return;
+    this.#ended.add(rank);
+    // One that was about to join has shown its card.
+    this.#setState(rank, Math.max(state, this.#stateOf(rank)));
+    if (wholeCode !== 0) declareFailed(this.#control, rank, FailKind.EXIT_CODE, wholeCode);
+    else if (firstFailed >= 0 && !this.#isFailed(firstFailed))
+      declareFailed(this.#control, firstFailed, FailKind.VANISHED, 0);
+    const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
+    this.#cards.ended(rank, `rank ${rank} (${this.#describe(rank)}) ${how} before it had joined`);
+    this.supervisor.ended(rank, signal === null ? { code } : { code: 0, signal });
+  }
+
+  /** It has not run. */
+  #end(rank: number): void {
+    if (this.#ended.has(rank)) return;
+    this.#ended.add(rank);
+    this.supervisor.ended(rank, { code: 0 });
+  }
+
+  #fail(message: string): void {
+    this.supervisor.abort(1, { kind: 'host', message });
+    this.#changed?.();
+  }
+
+  #keepRing(rank: number, piece: string): void {
+    if (!this.#rings.has(rank)) this.#rings.set(rank, []);
+    this.#rings.get(rank)!.push(Buffer.from(piece, 'base64'));
+  }
+
+  // ---- what agents are told ----------------------------------------------------------------------------------------
+
+  /** The supervisor has written into the control memory. */
+  #tell(): void {
+    const { header, slots, slotWords, size } = this.#control;
+    if (!this.#asked && Atomics.load(header, Header.ASKED) !== 0) {
+      this.#asked = true;
+      for (const link of this.#links) link.send({ ask: true });
+    }
+    for (let rank = 0; rank < size; rank++) {
+      if (this.#told.has(rank) || !this.#isFailed(rank)) continue;
+      this.#told.add(rank);
+      const at = rank * slotWords;
+      const [kind, value] = [Slot.FAIL_KIND, Slot.FAIL_VALUE].map((word) => Atomics.load(slots, at + word));
+      for (const link of this.#links) link.send({ failed: [rank, kind, value] });
+    }
+  }
+
+  #broadcast(reply: CardsReply): void {
+    const text = JSON.stringify(reply);
+    for (const link of this.#links) link.send({ reply: text });
+  }
+
+  // ---- helpers ----------------------------------------------------------------------------------------------------
+
+  #linkOf(rank: number): AgentLink | undefined {
+    return this.#linkByRank[rank];
+  }
+
+  #describe(rank: number): string {
+    const pid = this.#pids[rank];
+    return `${pid === undefined ? '' : `pid ${pid} `}on ${this.#linkOf(rank)?.host}`;
+  }
+
+  #isFailed(rank: number): boolean {
+    return Atomics.load(this.#control.slots, rank * this.#control.slotWords + Slot.FAILED) !== 0;
+  }
+
+  #stateOf(rank: number): number {
+    return Atomics.load(this.#control.slots, rank * this.#control.slotWords + Slot.STATE);
+  }
+
+  #setState(rank: number, state: number): void {
+    Atomics.store(this.#control.slots, rank * this.#control.slotWords + Slot.STATE, state);
+  }
+
+  /** Looked at when an agent has said something, and now and then: a signal or a deadline may have changed it, too. */
+  #until(isSo: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setInterval(() => look(), LOOK_EVERY);
+      const look = (): void => {
+        if (!isSo()) return;
+        clearInterval(timer);
+        this.#changed = undefined;
+        resolve();
+      };
+      this.#changed = look;
+      look();
+    });
+  }
+
+  async #allGone(): Promise<void> {
+    const deadline = performance.now() + BYE_MS;
+    // An agent that was never told of a job says goodbye as well.
+    const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
+    await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
+  }
+
+  #recordings(): ReturnType<typeof readRing>[] {
+    const { events } = recordsOf(this.#options);
+    return Array.from({ length: this.#options.size }, (_, rank) => {
+      const ring = new Uint8Array(ringBytes(events));
+      ring.set(Buffer.concat(this.#rings.get(rank) ?? []));
+      return readRing(rank, ring.length, (bytes) => ring.slice(0, bytes));
+    });
+  }
+}
+
+/** Ranks elsewhere cannot write to this process's terminal themselves. */
+function outputOf({ output }: LaunchOptions): LaunchOptions['output'] {
+  return output === 'direct' ? { prefix: false } : output;
+}
