@@ -7,7 +7,6 @@
  * ranks have joined.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { hostname } from 'node:os';
 import { coresHere } from '../cores.ts';
 import { RmaError } from '../errors.ts';
 import { type Control, createControl, MAX_RANKS } from '../job/control-region.ts';
@@ -20,7 +19,7 @@ import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/
 import { joinLaunched, joinProcesses } from './process.ts';
 import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
-import { placeOfProcess } from './whereabouts.ts';
+import { hostName, placeOfProcess } from './whereabouts.ts';
 
 /** As the kernel writes a list of cores. */
 const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
@@ -79,7 +78,7 @@ export async function joinManaged(
     const own: Card = {
       version: VERSION,
       place: placeOfProcess(),
-      host: hostname().slice(0, 64),
+      host: hostName(),
       pid: process.pid,
       fd: control?.fd ?? -1,
       cores: allowedCores(),

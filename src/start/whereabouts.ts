@@ -1,9 +1,17 @@
 /** Where a process is: which processes share memory with it, and at which address its host is reached. */
 import { readFileSync, readlinkSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
+import { hostname, networkInterfaces } from 'node:os';
 
 /** The variable by which a launcher tells its ranks at which address other hosts reach theirs. */
 export const ADDRESS_VARIABLE = 'ONESIDED_ADDRESS';
+
+/** The variable by which a launcher tells its ranks how their host is called. */
+export const HOST_VARIABLE = 'ONESIDED_HOST';
+
+/** For messages. */
+export function hostName(): string {
+  return (process.env[HOST_VARIABLE] || hostname()).slice(0, 64);
+}
 
 /**
  * Processes with the same one can open each other's descriptors: same boot, same process numbers, same user. Those of

@@ -9,9 +9,11 @@ import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import { VERSION } from '../../src/version.ts';
 import { temporaryFolder } from '../support/folders.ts';
+import { checkTrace } from '../trace/events.ts';
 import { type Finished, leftWith, marker, PROBE, processesWith, type Running, start, verdicts } from './command.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/launcher-hosts.js', import.meta.url));
+const RANKS = fileURLToPath(new URL('../../build/programs/test/ranks/', import.meta.url));
+const PROGRAM = join(RANKS, 'launcher-hosts.js');
 const folder = temporaryFolder('hosts');
 
 /** A command that leads to hosts: `$1` is the host, the rest what is to run there. */
@@ -128,6 +130,27 @@ describe.skipIf(loadNative() === undefined)('ranks of several hosts', () => {
     child.stdin!.on('error', () => {}).write('x'.repeat(1_000_000));
     expect((await finished).code).toBe(0);
     child.stdin!.destroy();
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('what ranks of several hosts record', () => {
+  const recorded = (...args: string[]): Promise<Finished> =>
+    start(['run', '--hosts', 'a:2,b:1', '--ssh', HERE, '--timeout', '100', ...args]).finished;
+
+  it('is one trace', async () => {
+    const file = join(folder, 'trace.json');
+    const { code, stderr } = await recorded('--trace', file, join(RANKS, 'trace.js'));
+    expect(code).toBe(0);
+    expect(verdicts(stderr)).toEqual([
+      expect.stringMatching(/^onesided: trace of 3 ranks, [\d,]+ events, in .*json: open/),
+    ]);
+    expect(checkTrace(file).other).toMatchObject({ ranks: 3, dropped: [0, 0, 0], disordered: 0 });
+  });
+
+  it('is one report of supersteps', async () => {
+    const { code, stderr } = await recorded('--bsp-report', '--bsp-machine=none', join(RANKS, 'bsp-steps.js'));
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/BSP computation of 3 processes, shared delivery: 5 supersteps/);
   });
 });
 

@@ -16,6 +16,7 @@ import {
   Silence,
   sendFrame,
 } from './frames.ts';
+import type { ClockDifference } from './host-rings.ts';
 import { type AgentPlace, SHELL_TROUBLE, shellOn, startLine, troubleInWords } from './remote-shell.ts';
 
 /** How long an agent may take to answer. */
@@ -37,8 +38,7 @@ export class AgentLink {
   readonly host: string;
   readonly ranks: readonly number[];
   hello: AgentHello | undefined;
-  /** By how much the host's clock is ahead of this one's, in nanoseconds, and how far it may be from that. */
-  clock = { ahead: 0, within: Number.POSITIVE_INFINITY };
+  clock: ClockDifference = { ahead: 0, within: Number.POSITIVE_INFINITY };
   readonly #child: ChildProcess;
   readonly #command: string;
   readonly #place: AgentPlace;

@@ -27,7 +27,7 @@ import { FATAL_VARIABLE } from '../../start/fatal-errors.ts';
 import { openControl } from '../../start/process.ts';
 import { noteLauncher } from '../../start/process-start.ts';
 import { ringOf } from '../../start/tracing.ts';
-import { ADDRESS_VARIABLE, hostAddress, placeOfProcess } from '../../start/whereabouts.ts';
+import { ADDRESS_VARIABLE, HOST_VARIABLE, hostAddress, placeOfProcess } from '../../start/whereabouts.ts';
 import { VERSION } from '../../version.ts';
 import { killMarked, newMark } from '../descendants.ts';
 import { type Guardian, startGuardian } from '../guardian.ts';
@@ -148,7 +148,8 @@ class RunningJob {
   constructor(native: Native, job: HostJob) {
     const { size, ranks, events, records, execArgv, timeout } = job;
     const address = hostAddress();
-    const own = { ...process.env, ...job.env, ...(address !== undefined && { [ADDRESS_VARIABLE]: address }) };
+    const here = { [HOST_VARIABLE]: job.host, ...(address !== undefined && { [ADDRESS_VARIABLE]: address }) };
+    const own = { ...process.env, ...job.env, ...here };
     const script = resolveScript(job.script, execArgv, own);
     this.#native = native;
     this.#job = job;

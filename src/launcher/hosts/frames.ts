@@ -6,6 +6,8 @@ import type { Readable, Writable } from 'node:stream';
 
 /** The job, as an agent is told of it. */
 export interface HostJob {
+  /** As the launcher calls this host. */
+  readonly host: string;
   readonly size: number;
   /** This host's, in ascending order. */
   readonly ranks: readonly number[];

@@ -23,7 +23,6 @@ import { report } from '../../job/reports.ts';
 import { packageFolder } from '../../place.ts';
 import { PROVIDERS } from '../../providers/provider-kinds.ts';
 import type { CardsReply } from '../../start/managers/pipe.ts';
-import { readRing, ringBytes } from '../../trace/trace-ring.ts';
 import { VERSION } from '../../version.ts';
 import { JobOutput } from '../job-output.ts';
 import { checkLaunch, type JobResult, type LaunchOptions, recordsOf, withRecords } from '../job-start.ts';
@@ -33,6 +32,7 @@ import { AgentLink, type LinkWatcher } from './agent-link.ts';
 import { sentEnvironment } from './environment.ts';
 import type { HostJob, Report } from './frames.ts';
 import type { HostRanks } from './host-list.ts';
+import { HostRings } from './host-rings.ts';
 import { InputFeed } from './input-feed.ts';
 import { RankCards } from './rank-cards.ts';
 
@@ -81,7 +81,7 @@ class HostsJob implements LinkWatcher {
   readonly #pids: (number | undefined)[];
   readonly #ended = new Set<number>();
   readonly #streams: (readonly [Readable, Readable])[] = [];
-  readonly #rings = new Map<number, Buffer[]>();
+  readonly #rings = new HostRings();
   /** Ranks of whose failure the agents know. */
   readonly #told = new Set<number>();
   #asked = false;
@@ -129,7 +129,11 @@ class HostsJob implements LinkWatcher {
     for (const pair of this.#streams) for (const stream of pair) stream.push(null);
     await this.#output.drained(OUTPUT_WITHIN);
     this.#output.showFatal(result.failure?.rank);
-    return withRecords(result, this.#options, () => this.#recordings());
+    const { events } = recordsOf(this.#options);
+    const { size } = this.#options;
+    return withRecords(result, this.#options, () =>
+      this.#rings.recordings(size, events, (rank) => this.#linkOf(rank)!.clock),
+    );
   }
 
   close(): void {
@@ -188,7 +192,7 @@ class HostsJob implements LinkWatcher {
   #jobOf(link: AgentLink, env: Readonly<Record<string, string>>, control: HostJob['control']): HostJob {
     const { size, script, args = [], execArgv = [], timeout } = this.#options;
     const { events, records } = recordsOf(this.#options);
-    return { size, ranks: link.ranks, script, args, execArgv, env, timeout, events, records, control };
+    return { host: link.host, size, ranks: link.ranks, script, args, execArgv, env, timeout, events, records, control };
   }
 
   #connect(rank: number, link: AgentLink): void {
@@ -217,7 +221,7 @@ class HostsJob implements LinkWatcher {
       this.#setState(rank, state);
       if (waits !== undefined) report(this.#control, rank, waits);
     } else if ('read' in said) this.#input.taken(said.read);
-    else if ('ring' in said) this.#keepRing(said.rank, said.ring);
+    else if ('ring' in said) this.#rings.keep(said.rank, said.ring);
     else if ('bye' in said) {
       this.#gone.add(link);
       link.leave();
@@ -283,11 +287,6 @@ class HostsJob implements LinkWatcher {
   #fail(message: string): void {
     this.supervisor.abort(1, { kind: 'host', message });
     this.#changed?.();
-  }
-
-  #keepRing(rank: number, piece: string): void {
-    if (!this.#rings.has(rank)) this.#rings.set(rank, []);
-    this.#rings.get(rank)!.push(Buffer.from(piece, 'base64'));
   }
 
   // ---- what agents are told ----------------------------------------------------------------------------------------
@@ -356,15 +355,6 @@ class HostsJob implements LinkWatcher {
     // An agent that was never told of a job says goodbye as well.
     const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
     await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
-  }
-
-  #recordings(): ReturnType<typeof readRing>[] {
-    const { events } = recordsOf(this.#options);
-    return Array.from({ length: this.#options.size }, (_, rank) => {
-      const ring = new Uint8Array(ringBytes(events));
-      ring.set(Buffer.concat(this.#rings.get(rank) ?? []));
-      return readRing(rank, ring.length, (bytes) => ring.slice(0, bytes));
-    });
   }
 }
 
