@@ -57,7 +57,7 @@ export class Job {
   #membership: Membership;
 
   constructor(membership: Membership, timeoutMs: number, barrier = AUTOMATIC_BARRIER) {
-    const { rank, size, context, control, recorder, tasks, watcher = control } = membership;
+    const { rank, size, context, control, recorder, tasks } = membership;
     this.#membership = membership;
     this.barrier = barrier;
     this.tasks = tasks;
@@ -94,8 +94,8 @@ export class Job {
     );
     const liveness: Liveness = {
       inspectPeers: () => this.failures.inspectSome(),
-      isAsked: () => isAsked(watcher, rank),
-      report: (waits) => report(watcher, rank, [...waits, ...this.locks.describe()].join('; and ')),
+      isAsked: () => isAsked(control, rank),
+      report: (waits) => report(control, rank, [...waits, ...this.locks.describe()].join('; and ')),
     };
     const poll = (): void => this.messenger.poll();
     const options: ProgressOptions = {
@@ -109,14 +109,8 @@ export class Job {
     if (tasks !== undefined) this.progress = tasks.makeProgress(poll, () => this.messenger.isSilent, timeoutMs);
     else if (recorder === undefined) this.progress = new Progress(context, liveness, poll, options);
     else this.progress = new TracedProgress(recorder, context, liveness, poll, options);
-    this.#enter(RankState.JOINED);
+    Atomics.store(control.slots, rank * control.slotWords + Slot.STATE, RankState.JOINED);
     if (Atomics.add(control.header, Header.JOINED, 1) + 1 === size) this.#wakeOthers();
-  }
-
-  #enter(state: number): void {
-    const { control, watcher = control } = this.#membership;
-    for (const { slots, slotWords } of [control, watcher])
-      Atomics.store(slots, this.rank * slotWords + Slot.STATE, state);
   }
 
   #wakeOthers(): void {
@@ -212,7 +206,7 @@ export class Job {
     this.progress.close();
     const { control } = this.#membership;
     if (agreed) {
-      this.#enter(RankState.FINALIZED);
+      Atomics.store(control.slots, this.rank * control.slotWords + Slot.STATE, RankState.FINALIZED);
       Atomics.add(control.header, Header.FINALIZED, 1);
     }
     // Tasks that have agreed wait for nothing any more.

@@ -23,11 +23,6 @@ export interface Membership {
   alive(rank: number): boolean;
   /** Whether a launcher watches the ranks: it knows better than their peers how one ended. */
   readonly watched: boolean;
-  /**
-   * The memory by which a launcher watches this rank, where `control` is a copy of the rank's own: what the rank says
-   * of itself stands in both.
-   */
-  readonly watcher?: Control | undefined;
   /** Whether ranks may be on other hosts, where no process here sees whether they live. */
   readonly distant?: boolean;
   /** Gives processor time to others, where that can be asked for. */

@@ -3,17 +3,18 @@
  * that they become alike. There are no sockets here: what this copy says is given to `send`, and what others have said
  * comes to `receive`.
  *
- * The copies form a star: all are connected to that of rank 0, the hub, which passes messages on. Each connection keeps
- * the order of what is sent, and loses nothing until it ends.
+ * A copy is that of a place: of one rank, or of several that share memory. It bears the number of the first of them,
+ * its leader. The copies form a star: all are connected to that of rank 0, the hub, which passes messages on. Each
+ * connection keeps the order of what is sent, and loses nothing until it ends.
  *
- * Who writes a copy: the rank itself writes its own slot and the connections that it offers; this object, in the rank's
- * worker thread, writes the rest. FAILED is set by compare-and-swap, as everywhere. Everything is read and written with
+ * Who writes a copy: a rank of the place writes its own slot and the connections that it offers; this object, in one
+ * thread, writes the rest. FAILED is set by compare-and-swap, as everywhere. Everything is read and written with
  * `Atomics`, and a rank's state is stored after what belongs to it.
  *
- * What is believed of which rank: a member speaks of itself only, except that it may say of any rank that it has
- * failed, since it may have found a broken connection that no other rank uses. A state goes forward only: absent,
- * joined, finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be where it
- * was not.
+ * What is believed of which rank: a copy speaks of its own ranks only, except that it may say of any rank that it has
+ * failed, since one of its ranks may have found a broken connection that no other rank uses. A state goes forward only:
+ * absent, joined, finalized. So neither a member that is wrong nor messages that are garbage make a rank seem to be
+ * where it was not.
  */
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../job/control-region.ts';
 
@@ -34,28 +35,52 @@ export interface Message {
 
 const KINDS: ReadonlySet<unknown> = new Set(Object.values(FailKind).filter((kind) => kind !== FailKind.NONE));
 
+/** What was said of one of this copy's ranks. */
+interface Told {
+  state: number;
+  readonly connections: Int32Array;
+}
+
 export class ControlCopy {
   readonly #control: Control;
-  readonly #rank: number;
+  readonly #leader: number;
+  readonly #leaderOf: readonly number[];
+  readonly #own: readonly number[];
   readonly #send: (to: number, message: Message) => void;
-  /** The ranks that are connected; for a member, rank 0 or none. */
+  /** The copies that are connected; for a member, the hub's or none. */
   readonly #peers = new Set<number>();
-  /** At the hub: what others have said to a rank that has not come yet, by that rank and theirs. */
+  /** Those that were, or were given up. */
+  readonly #came = new Set<number>();
+  /** At the hub: what ranks have said to one whose copy has not come yet, by that rank and theirs. */
   readonly #kept = new Map<number, Map<number, number>>();
-  /** What was said of this rank's words. */
-  readonly #told: { state: number; readonly connections: Int32Array; news: number; readonly failed: Set<number> };
+  readonly #told: ReadonlyMap<number, Told>;
+  #news = 0;
+  readonly #failures = new Set<number>();
 
-  /** @param send to a rank that was `connected` and not `lost` since */
-  constructor(control: Control, rank: number, send: (to: number, message: Message) => void) {
+  /**
+   * @param leader this copy's
+   * @param send to a copy that was `connected` and not `lost` since
+   * @param leaderOf the leader of each rank's copy; each rank has one of its own unless this says otherwise
+   */
+  constructor(
+    control: Control,
+    leader: number,
+    send: (to: number, message: Message) => void,
+    leaderOf: readonly number[] = Array.from({ length: control.size }, (_, rank) => rank),
+  ) {
     this.#control = control;
-    this.#rank = rank;
+    this.#leader = leader;
+    this.#leaderOf = leaderOf;
+    this.#own = this.#ranksOf(leader);
     this.#send = send;
-    this.#told = { state: RankState.ABSENT, connections: new Int32Array(control.size), news: 0, failed: new Set() };
+    this.#told = new Map(
+      this.#own.map((rank) => [rank, { state: RankState.ABSENT, connections: new Int32Array(control.size) }]),
+    );
   }
 
-  /** Whether a rank has left in agreement with all others. */
-  isFinalized(rank: number): boolean {
-    return this.#stateOf(rank) === RankState.FINALIZED;
+  /** Whether all ranks of a copy have left in agreement with all others. */
+  isFinalized(leader: number): boolean {
+    return this.#ranksOf(leader).every((rank) => this.#stateOf(rank) === RankState.FINALIZED);
   }
 
   /** Whether all others have left, in agreement or not. */
@@ -64,71 +89,88 @@ export class ControlCopy {
   }
 
   /**
-   * At the hub: whether a process that says it is rank `other` may be that rank. A rank that has come already, has
-   * left, or has failed does not come again.
+   * At the hub: whether who says that it is copy `other` may be that. One that has come already, or all of whose ranks
+   * have left or failed, does not come.
    */
   mayCome(other: unknown): other is number {
-    if (!this.#isRank(other) || other === 0 || this.#peers.has(other)) return false;
-    return this.#stateOf(other) === RankState.ABSENT && this.#failKindOf(other) === FailKind.NONE;
+    if (!this.#isRank(other) || other === 0 || this.#leaderOf[other] !== other || this.#came.has(other)) return false;
+    return this.#ranksOf(other).some(
+      (rank) => this.#stateOf(rank) === RankState.ABSENT && this.#failKindOf(rank) === FailKind.NONE,
+    );
   }
 
   /** There is a connection with `other`. The hub says what the others have said before. */
   connected(other: number): void {
     this.#peers.add(other);
-    if (this.#rank !== 0) return;
+    this.#came.add(other);
+    if (this.#leader !== 0) return;
     const { connections, size, slots } = this.#control;
+    const theirs = this.#ranksOf(other);
     for (let from = 0; from < size; from++) {
       const state = this.#stateOf(from);
-      if (from !== other && state !== RankState.ABSENT)
+      if (this.#leaderOf[from] !== other && state !== RankState.ABSENT)
         this.#send(other, { from, state, pid: Atomics.load(slots, this.#slot(from) + Slot.PID) });
     }
-    const own = Atomics.load(connections, this.#control.connectionAt(0, other));
-    if (own !== 0) this.#send(other, { from: 0, to: other, connection: own });
-    for (const [from, connection] of this.#kept.get(other) ?? []) this.#send(other, { from, to: other, connection });
-    this.#kept.delete(other);
+    for (const to of theirs) {
+      for (const from of this.#own) {
+        const connection = Atomics.load(connections, this.#control.connectionAt(from, to));
+        if (connection !== 0) this.#send(other, { from, to, connection });
+      }
+      for (const [from, connection] of this.#kept.get(to) ?? []) this.#send(other, { from, to, connection });
+      this.#kept.delete(to);
+    }
     for (const failed of this.#failed()) this.#send(other, this.#failureOf(failed));
   }
 
   /**
-   * The connection with `other` has ended: a rank that has not left in agreement has failed. Without the hub, a member
-   * hears of no failure any more, whichever other rank fails.
+   * The connection with `other` has ended: its ranks that have not left in agreement have failed. Without the hub, a
+   * member hears of no failure any more, whichever other rank fails.
    */
   lost(other: number): void {
     this.#peers.delete(other);
-    if (this.isFinalized(other)) return;
-    if (this.#rank !== 0) Atomics.store(this.#control.header, Header.DEAF, 1);
-    declareFailed(this.#control, other, FailKind.VANISHED, 0);
+    this.#came.add(other);
+    const failed = this.#ranksOf(other).filter((rank) => this.#stateOf(rank) !== RankState.FINALIZED);
+    if (failed.length === 0) return;
+    if (this.#leader !== 0) Atomics.store(this.#control.header, Header.DEAF, 1);
+    for (const rank of failed) declareFailed(this.#control, rank, FailKind.VANISHED, 0);
   }
 
-  /** At the hub: a rank that is not connected, and never was, will not come any more. */
+  /** At the hub: a copy that is not connected, and never was, will not come any more. */
   expectAll(): void {
     for (let other = 1; other < this.#control.size; other++) if (this.mayCome(other)) this.lost(other);
   }
 
-  /** Says what this rank has written, and which failure it has found, since the last time. */
+  /** Says what this copy's ranks have written, and which failures they have found, since the last time. */
   look(): void {
-    if (this.#peers.size === 0 && this.#rank !== 0) return;
-    const { connections, header, size, slots } = this.#control;
-    const told = this.#told;
+    if (this.#peers.size === 0 && this.#leader !== 0) return;
+    const { header, slots } = this.#control;
     const news = Atomics.load(header, Header.NEWS);
-    if (news !== told.news) {
-      told.news = news;
+    if (news !== this.#news) {
+      this.#news = news;
       for (const failed of this.#failed()) {
-        if (told.failed.has(failed)) continue;
-        told.failed.add(failed);
+        if (this.#failures.has(failed)) continue;
+        this.#failures.add(failed);
         this.#spread(this.#failureOf(failed));
       }
     }
-    const state = this.#stateOf(this.#rank);
-    if (state !== told.state) {
-      told.state = state;
-      this.#spread({ from: this.#rank, state, pid: Atomics.load(slots, this.#slot(this.#rank) + Slot.PID) });
+    for (const [rank, told] of this.#told) {
+      const state = this.#stateOf(rank);
+      if (state !== told.state) {
+        told.state = state;
+        this.#spread({ from: rank, state, pid: Atomics.load(slots, this.#slot(rank) + Slot.PID) });
+      }
+      this.#lookAtConnections(rank, told.connections);
     }
+  }
+
+  #lookAtConnections(from: number, told: Int32Array): void {
+    const { connections, size } = this.#control;
     for (let to = 0; to < size; to++) {
-      const connection = Atomics.load(connections, this.#control.connectionAt(this.#rank, to));
-      if (connection === told.connections[to]) continue;
-      told.connections[to] = connection;
-      this.#spread({ from: this.#rank, to, connection });
+      const connection = Atomics.load(connections, this.#control.connectionAt(from, to));
+      if (connection === told[to]) continue;
+      told[to] = connection;
+      // Those of one place read it themselves.
+      if (this.#leaderOf[to] !== this.#leader) this.#spread({ from, to, connection });
     }
   }
 
@@ -136,17 +178,18 @@ export class ControlCopy {
   receive(other: number, message: Message): void {
     const { failed, from } = message;
     if (this.#isRank(failed)) this.#applyFailure(failed, message);
-    // Rank 0 speaks for all, the others for themselves.
-    if (!this.#isRank(from) || from === this.#rank || (this.#rank === 0 && from !== other)) return;
+    // The hub speaks for all, the others for themselves.
+    if (!this.#isRank(from) || this.#leaderOf[from] === this.#leader) return;
+    if (this.#leader === 0 && this.#leaderOf[from] !== other) return;
     this.#applyState(from, message);
     this.#applyConnection(from, message);
   }
 
   #applyFailure(failed: number, { kind, value }: Message): void {
-    if (!KINDS.has(kind) || this.isFinalized(failed)) return;
+    if (!KINDS.has(kind) || this.#stateOf(failed) === RankState.FINALIZED) return;
     declareFailed(this.#control, failed, kind as number, isWord(value) ? value : 0);
     // The hub passes it on when it looks; a member has it from there.
-    if (this.#rank !== 0) this.#told.failed.add(failed);
+    if (this.#leader !== 0) this.#failures.add(failed);
   }
 
   #applyState(from: number, { state, pid }: Message): void {
@@ -159,18 +202,19 @@ export class ControlCopy {
     Atomics.store(slots, slot + Slot.STATE, state);
     if (before === RankState.ABSENT) Atomics.add(header, Header.JOINED, 1);
     if (state === RankState.FINALIZED) Atomics.add(header, Header.FINALIZED, 1);
-    this.#passOn(from, { from, state, pid: number });
+    this.#passOn(this.#leaderOf[from], { from, state, pid: number });
   }
 
   #applyConnection(from: number, { to, connection }: Message): void {
     if (!this.#isRank(to) || to === from || !isWord(connection) || connection === 0) return;
     const { connections, slots } = this.#control;
-    if (to === this.#rank) {
+    const leader = this.#leaderOf[to];
+    if (leader === this.#leader) {
       Atomics.store(connections, this.#control.connectionAt(from, to), connection);
-      Atomics.store(slots, this.#slot(this.#rank) + Slot.CONNECT_BELL, 1);
-    } else if (this.#rank !== 0) return;
-    else if (this.#peers.has(to)) this.#send(to, { from, to, connection });
-    else if (this.mayCome(to)) this.#keep(from, to, connection);
+      Atomics.store(slots, this.#slot(to) + Slot.CONNECT_BELL, 1);
+    } else if (this.#leader !== 0) return;
+    else if (this.#peers.has(leader)) this.#send(leader, { from, to, connection });
+    else if (this.mayCome(leader)) this.#keep(from, to, connection);
   }
 
   #keep(from: number, to: number, connection: number): void {
@@ -178,16 +222,17 @@ export class ControlCopy {
     this.#kept.get(to)!.set(from, connection);
   }
 
-  /** Says something of this rank to those that it concerns: a member to the hub, the hub to one or all. */
+  /** Says something of an own rank to those that it concerns: a member to the hub, the hub to one or all. */
   #spread(message: Message): void {
     const { to } = message;
-    if (this.#rank === 0 && to !== undefined) {
-      if (this.#peers.has(to)) this.#send(to, message);
+    if (this.#leader === 0 && to !== undefined) {
+      const leader = this.#leaderOf[to];
+      if (this.#peers.has(leader)) this.#send(leader, message);
     } else for (const other of this.#peers) this.#send(other, message);
   }
 
   #passOn(source: number, message: Message): void {
-    if (this.#rank === 0) for (const other of this.#peers) if (other !== source) this.#send(other, message);
+    if (this.#leader === 0) for (const other of this.#peers) if (other !== source) this.#send(other, message);
   }
 
   /** Those that have failed, the first of the job before the others. */
@@ -208,6 +253,10 @@ export class ControlCopy {
 
   #failKindOf(rank: number): number {
     return Atomics.load(this.#control.slots, this.#slot(rank) + Slot.FAIL_KIND);
+  }
+
+  #ranksOf(leader: number): number[] {
+    return [...this.#leaderOf.keys()].filter((rank) => this.#leaderOf[rank] === leader);
   }
 
   #stateOf(rank: number): number {

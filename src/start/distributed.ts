@@ -10,6 +10,7 @@ import type { Membership } from '../job/membership.ts';
 import type { Native } from '../native.ts';
 import { moduleFile } from '../place.ts';
 import type { Context } from '../verbs/device.ts';
+import { SILENCE_MS } from './control-links.ts';
 import type { ControlWorkerData, News, Order } from './control-worker.ts';
 import type { Patience } from './managers/manager.ts';
 import { ADDRESS_VARIABLE, outsideAddresses } from './whereabouts.ts';
@@ -23,8 +24,6 @@ export interface Hub {
 
 /** Addresses of this host that are put on the card. */
 const MOST_HOSTS = 4;
-/** A rank from which nothing is heard for so long has failed. */
-const SILENCE_MS = 10_000;
 /** How long the last words may take. */
 const LEAVE_MS = 2000;
 
@@ -166,7 +165,7 @@ export class DistributedControl {
  * This host's addresses, likeliest first: those given, others of IPv4, of IPv6 without those that mean nothing
  * elsewhere, and, for containers that share a host's network, itself.
  */
-function reachableAt(likeliest: readonly string[]): string[] {
+export function reachableAt(likeliest: readonly string[]): string[] {
   const own = process.env[ADDRESS_VARIABLE];
   const all = [...(own ? [own] : []), ...likeliest, ...outsideAddresses()];
   return [...[...new Set(all)].slice(0, MOST_HOSTS - 1), '127.0.0.1'];

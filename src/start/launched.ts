@@ -1,7 +1,7 @@
 /** How a rank joins that `onesided run` has started: a thread, a process, or a process of an agent on some host. */
 import { constants } from 'node:os';
 import { RmaError } from '../errors.ts';
-import { type Control, declareFailed, Header, MAX_RANKS, Slot } from '../job/control-region.ts';
+import { type Control, MAX_RANKS } from '../job/control-region.ts';
 import type { Membership } from '../job/membership.ts';
 import type { Native } from '../native.ts';
 import { keepExitCode } from './exit-code.ts';
@@ -48,10 +48,7 @@ export async function joinAgent(
   taken();
   goWithLauncher(native, control, rank, () => {});
   leaveEnvironment();
-  const joined = await joinManaged(native, manager, patience, { control, fd });
-  const { membership } = joined;
-  if (membership.watcher !== undefined) tellFailure(membership.control, membership.watcher, rank);
-  return joined;
+  return joinManaged(native, manager, patience, { control, fd });
 }
 
 /** What this rank was told of its place. */
@@ -82,20 +79,6 @@ function goWithLauncher(native: Native, control: Control, rank: number, leave: (
   }
   markFatalErrors(rank);
   keepExitCode(control, rank);
-}
-
-/**
- * Where a rank's own copy of the control memory says that ranks have failed, the launcher must hear of the first when
- * this rank ends: it may fail because of it, and be collected before it.
- */
-function tellFailure(own: Control, launcher: Control, rank: number): void {
-  process.on('exit', () => {
-    const first = Atomics.load(own.header, Header.FAILED) - 1;
-    if (first < 0 || first === rank) return;
-    const slot = first * own.slotWords;
-    const [kind, value] = [Slot.FAIL_KIND, Slot.FAIL_VALUE].map((word) => Atomics.load(own.slots, slot + word));
-    declareFailed(launcher, first, kind, value);
-  });
 }
 
 /** Programs that this one starts are not ranks of its job. */

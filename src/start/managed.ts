@@ -16,7 +16,7 @@ import { DISTANT_PROVIDER_NAMES } from '../providers/provider-kinds.ts';
 import { VERSION } from '../version.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
 import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/manager.ts';
-import { joinLaunched, joinProcesses } from './process.ts';
+import { type DistantPeers, joinAgentsRanks, joinProcesses } from './process.ts';
 import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
 import { hostName, placeOfProcess } from './whereabouts.ts';
@@ -43,10 +43,19 @@ interface Card {
   readonly cores: string;
 }
 
-/** Control memory that this rank shares with what has started it, and with its other ranks of the same place. */
+/**
+ * Control memory that this rank shares with the agent that has started it, and with its other ranks of the same place.
+ * The agents keep those of several places alike.
+ */
 export interface Launched {
   readonly control: Control;
   readonly fd: number;
+}
+
+/** How this rank came, and when all ranks are there. */
+interface Joining {
+  readonly membership: Membership;
+  complete(): void;
 }
 
 /**
@@ -58,16 +67,16 @@ export async function joinManaged(
   manager: ProcessManager,
   patience: Patience,
   launched?: Launched,
-): Promise<{ membership: Membership; complete(): void }> {
+): Promise<Joining> {
   const { rank, size } = manager;
   if (size > MAX_RANKS) throw new RmaError('ERR_COMM', `init: a job can have at most ${MAX_RANKS} ranks, not ${size}`);
-  const makes = rank === 0 && launched === undefined;
-  const control = makes ? createControl(native, size, requestedRecords(size)) : undefined;
+  const own = rank === 0 && launched === undefined ? createControl(native, size, requestedRecords(size)) : undefined;
   const provider = distantProvider();
-  const distributed = provider && new DistributedControl(rank, size);
-  const end = distributed && provider.openDistant(native, distributed.control.fabric, rank, size);
+  const distributed = provider && launched === undefined ? new DistributedControl(rank, size) : undefined;
+  const { control: table } = launched ?? distributed ?? {};
+  const end = provider && table && provider.openDistant(native, table.fabric, rank, size);
   const close = (): void => {
-    if (control !== undefined) closeSync(control.fd);
+    if (own !== undefined) closeSync(own.fd);
   };
   const discard = (): void => {
     end?.context.close();
@@ -75,58 +84,66 @@ export async function joinManaged(
   };
   try {
     const hub = rank === 0 ? await distributed?.listen(end!.hosts) : undefined;
-    const own: Card = {
+    const card: Card = {
       version: VERSION,
       place: placeOfProcess(),
       host: hostName(),
       pid: process.pid,
-      fd: control?.fd ?? -1,
+      fd: own?.fd ?? -1,
       cores: allowedCores(),
       ...(end && { end: [provider!.name, end.address] as const }),
       ...(hub && { hub }),
     };
-    const cards = (await manager.exchange(write(own), patience)).map((text, other) => read(text, other, manager));
-    for (const [other, { version }] of cards.entries()) checkVersion(other, version, rank, own.version);
+    const cards = (await manager.exchange(write(card), patience)).map((text, other) => read(text, other, manager));
+    for (const [other, { version }] of cards.entries()) checkVersion(other, version, rank, card.version);
     manager.forget();
-    if (cards.every(({ place }) => place === own.place)) {
+    if (cards.every(({ place }) => place === card.place)) {
       discard();
       const fd = launched?.fd ?? openControl(cards[0], rank);
       const membership = joinProcesses(native, fd, rank, size, launched !== undefined, coresOf(cards));
       return { membership, complete: close };
     }
-    const stranger = cards.findIndex(({ place }) => place !== own.place);
-    if (
-      distributed === undefined ||
-      cards.some((card) => card.end?.[0] !== provider?.name) ||
-      cards[0].hub === undefined
-    ) {
-      throw new RmaError(
-        'ERR_PROVIDER_UNAVAILABLE',
-        `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${own.host}) ` +
-          'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
-          `set ONESIDED_PROVIDER=${DISTANT_PROVIDER_NAMES} for all ranks`,
-      );
-    }
-    end!.store(
-      cards.map((card) => card.end![1]),
-      cards.map(({ place, pid }) => (place === own.place ? pid : undefined)),
+    if (end === undefined || cards.some((other) => other.end?.[0] !== provider?.name)) throw strangers(cards, rank);
+    end.store(
+      cards.map(({ end }) => end![1]),
+      cards.map(({ place, pid }) => (place === card.place ? pid : undefined)),
     );
-    if (makes) refuseTrace(size);
-    if (rank === 0) distributed.expectAll();
-    else await distributed.join(cards[0].hub, patience);
-    // Those of this host share its cores; as many for each rank elsewhere.
-    const here = cards.filter(({ place }) => place === own.place);
-    const cores = Math.floor((coresOf(here) * size) / here.length);
-    const who = cards.map(({ pid, host }) => `process ${pid} on ${host}`);
-    const membership = distributed.membership(native, end!.context, who, cores);
+    const peers: DistantPeers = {
+      who: cards.map(({ pid, host }) => `process ${pid} on ${host}`),
+      isNear: cards.map(({ place }) => place === card.place),
+      cores: coresFor(cards, card.place),
+    };
+    if (launched !== undefined)
+      return { membership: joinAgentsRanks(native, launched, end.context, rank, peers), complete: () => {} };
+    if (rank === 0) refuseTrace(size);
+    if (cards[0].hub === undefined) throw strangers(cards, rank);
+    if (rank === 0) distributed!.expectAll();
+    else await distributed!.join(cards[0].hub, patience);
+    const membership = distributed!.membership(native, end.context, peers.who, peers.cores);
     close();
-    const shared = launched && joinLaunched(native, launched, rank);
-    return { membership: { ...membership, ...shared }, complete: () => {} };
+    return { membership, complete: () => {} };
   } catch (error) {
     close();
     discard();
     throw error;
   }
+}
+
+function strangers(cards: readonly Card[], rank: number): RmaError {
+  const { place, host } = cards[rank];
+  const stranger = cards.findIndex((other) => other.place !== place);
+  return new RmaError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${host}) ` +
+      'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
+      `set ONESIDED_PROVIDER=${DISTANT_PROVIDER_NAMES} for all ranks`,
+  );
+}
+
+/** Those of one place share its cores; as many for each rank elsewhere. */
+function coresFor(cards: readonly Card[], own: string): number {
+  const here = cards.filter(({ place }) => place === own);
+  return Math.floor((coresOf(here) * cards.length) / here.length);
 }
 
 /** Rank 0's control memory, opened. */

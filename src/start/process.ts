@@ -71,21 +71,50 @@ export function joinProcesses(
   };
 }
 
+/** The ranks of a job on several hosts, as one of them sees them. */
+export interface DistantPeers {
+  /** For messages, by rank. */
+  readonly who: readonly string[];
+  /** Whether a rank is a process that can be looked at from here, by rank. */
+  readonly isNear: readonly boolean[];
+  /** For all of them together. */
+  readonly cores: number;
+}
+
 /**
- * Takes the place as `rank` in the memory that it shares with its launcher, where `control` is a copy of its own: what
- * the launcher sees of a rank of several hosts.
+ * Joins as `rank` of a job on several hosts whose agents keep the control memory.
+ * @param launched what this rank shares with its agent and its neighbours; the descriptor is closed
  */
-export function joinLaunched(
+export function joinAgentsRanks(
   native: Native,
   { control, fd }: { readonly control: Control; readonly fd: number },
+  context: Context,
   rank: number,
-): Pick<Membership, 'watcher' | 'recorder' | 'supersteps'> {
+  { who, isNear, cores }: DistantPeers,
+): Membership {
   takeSlot(control, rank);
+  let recorded: ReturnType<typeof recordProcess>;
   try {
-    return { watcher: control, ...recordProcess(native, control, fd, rank, true) };
+    recorded = recordProcess(native, control, fd, rank, true);
   } finally {
     closeSync(fd);
   }
+  noteStart(control, rank);
+  return {
+    rank,
+    size: who.length,
+    control,
+    context,
+    cores,
+    schedYield: () => native.schedYield(),
+    describe: (other) => who[other],
+    // The agents tell of the others.
+    alive: (other) => !isNear[other] || isAlive(control, other),
+    watched: true,
+    distant: true,
+    ...recorded,
+    leave: () => {},
+  };
 }
 
 /** Maps the control memory behind a descriptor, if it is that of a job of so many ranks and of this version. */

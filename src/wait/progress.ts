@@ -26,6 +26,8 @@ const LIVENESS_MS = 400;
 const RETRY_MS = 1;
 /** Bound of a sleep while ranks that cannot wake this one may want to connect. */
 const CALL_MS = 10;
+/** So much longer where many ranks share a core: their looks would take it from those that have yet to come. */
+const MOST_CALL_REST = 4;
 /**
  * Looks at the operation after a sleep. On a device each look polls its queues, which hold what has woken this rank.
  */
@@ -137,8 +139,10 @@ export class Progress {
     this.timeout = options.timeout;
     this.spin = options.oversubscribed ? 1 : BATCH;
     this.#spinning = new Spinning(options.oversubscribed, options.schedYield);
-    const longest = LIVENESS_MS * (options.rest ?? 1);
-    this.#longestNap = () => (options.expectsCalls() ? CALL_MS : longest);
+    const { rest = 1 } = options;
+    const longest = LIVENESS_MS * rest;
+    const call = CALL_MS * (options.oversubscribed ? Math.min(MOST_CALL_REST, rest) : 1);
+    this.#longestNap = () => (options.expectsCalls() ? call : longest);
     this.#yield = options.schedYield;
   }
 

@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import {
   type Control,
   controlBytes,
+  declareFailed,
   FailKind,
   formatControl,
   Header,
@@ -17,8 +18,9 @@ import {
 import { ROW_WORDS } from '../../src/providers/emulator/bells.ts';
 import { ControlCopy, type Message } from '../../src/start/control-copy.ts';
 
-function makeControl(rank: number, size: number): Control {
-  const control = viewControl(new SharedArrayBuffer(controlBytes(size, { rank })), size, { rank });
+function makeControl(rank: number, size: number, shared = false): Control {
+  const contents = shared ? 'all' : { rank };
+  const control = viewControl(new SharedArrayBuffer(controlBytes(size, contents)), size, contents);
   formatControl(control);
   return control;
 }
@@ -31,6 +33,7 @@ const failKindOf = ({ slots, slotWords }: Control, rank: number): number => slot
 /** Ranks and the connections between them, on which everything takes as long as the test likes. */
 class Network {
   readonly size: number;
+  readonly leaderOf: readonly number[];
   readonly controls: Control[];
   readonly copies: ControlCopy[];
   /** What is under way, by sender and receiver; `hello` comes before all else of a member. */
@@ -41,12 +44,16 @@ class Network {
   /** Members that have said hello. */
   readonly #met = new Set<number>();
 
-  constructor(size: number) {
+  /** @param leaderOf the first rank of each rank's place; a rank of its place has its control memory, and its copy */
+  constructor(size: number, leaderOf?: readonly number[]) {
     this.size = size;
-    this.controls = Array.from({ length: size }, (_, rank) => makeControl(rank, size));
-    this.copies = this.controls.map(
-      (control, rank) => new ControlCopy(control, rank, (to, message) => this.wire(rank, to).push(message)),
+    this.leaderOf = leaderOf ?? Array.from({ length: size }, (_, rank) => rank);
+    const made = this.leaderOf.map((_, rank) => makeControl(rank, size, leaderOf !== undefined));
+    this.controls = this.leaderOf.map((leader) => made[leader]);
+    const copies = made.map(
+      (control, rank) => new ControlCopy(control, rank, (to, message) => this.wire(rank, to).push(message), leaderOf),
     );
+    this.copies = this.leaderOf.map((leader) => copies[leader]);
   }
 
   wire(from: number, to: number): (Message | 'hello')[] {
@@ -55,7 +62,8 @@ class Network {
     return this.#wires.get(name)!;
   }
 
-  connect(member: number): void {
+  connect(rank: number): void {
+    const member = this.leaderOf[rank];
     if (member === 0 || this.dead.has(member) || this.dead.has(0) || this.connected.has(member)) return;
     if (this.copies[member].isFinalized(member)) return;
     this.connected.add(member);
@@ -89,7 +97,8 @@ class Network {
     if (!this.dead.has(rank)) this.copies[rank].look();
   }
 
-  deliver(from: number, to: number): boolean {
+  deliver(sender: number, receiver: number): boolean {
+    const [from, to] = [this.leaderOf[sender], this.leaderOf[receiver]];
     const message = this.wire(from, to).shift();
     if (message === undefined) return false;
     if (this.dead.has(to)) return true;
@@ -177,6 +186,61 @@ describe('copies of the control memory', () => {
       }),
       { numRuns: 300 },
     );
+  });
+
+  test.each([[[0, 0, 2, 2, 2]], [[0, 1, 0, 1, 4]], [[0, 0, 0, 3, 3]]])(
+    'are alike where ranks share them, by places of the leaders %o',
+    (leaderOf) => {
+      const size = leaderOf.length;
+      fc.assert(
+        fc.property(fc.array(happening(size), { maxLength: 120 }), (happenings) => {
+          const network = new Network(size, leaderOf);
+          for (const one of happenings) happen(network, one);
+          network.settle();
+          const { controls } = network;
+          const joined = controls.filter((its, rank) => stateOf(its, rank) !== RankState.ABSENT).length;
+          for (const [mine, control] of controls.entries()) {
+            expect([control.header[Header.FAILED], control.header[Header.JOINED]]).toEqual([0, joined]);
+            for (const [rank, its] of controls.entries()) {
+              expect(stateOf(control, rank)).toBe(stateOf(its, rank));
+              if (rank !== mine) expect(connection(control, rank, mine)).toBe(connection(its, rank, mine));
+            }
+          }
+        }),
+        { numRuns: 100 },
+      );
+    },
+  );
+
+  test('tell all of the end of a place: its ranks that had not left, and no others', () => {
+    const network = new Network(6, [0, 0, 2, 2, 4, 4]);
+    for (let rank = 0; rank < 6; rank++) network.join(rank);
+    network.settle();
+    network.finalize(3);
+    network.settle();
+    network.die(2, true);
+    network.settle();
+    const failed = (control: Control): number[] =>
+      [0, 1, 2, 3, 4, 5].filter((rank) => control.slots[rank * control.slotWords + Slot.FAILED] !== 0);
+    for (const rank of [0, 1, 4, 5]) expect(failed(network.controls[rank])).toEqual([2]);
+    // A failure that a rank finds is told to those of all places, and by a place of its own ranks, only once.
+    declareFailed(network.controls[5], 4, FailKind.UNREACHABLE, 5);
+    network.settle();
+    expect(failed(network.controls[1])).toEqual([2, 4]);
+    expect(failKindOf(network.controls[0], 4)).toBe(FailKind.UNREACHABLE);
+    network.die(0, true);
+    expect(failed(network.controls[4])).toEqual([0, 1, 2, 4]);
+    expect(network.controls[5].header[Header.DEAF]).toBe(1);
+  });
+
+  test('believe of a place only what it says of its own ranks', () => {
+    const network = new Network(4, [0, 0, 2, 2]);
+    network.settle();
+    const [hub] = network.copies;
+    for (const from of [0, 1]) hub.receive(2, { from, state: RankState.JOINED, pid: 1 });
+    hub.receive(2, { from: 3, state: RankState.JOINED, pid: 7 });
+    expect([0, 1, 2, 3].map((rank) => stateOf(network.controls[0], rank))).toEqual([0, 0, 0, RankState.JOINED]);
+    for (const nobody of [0, 1, 3]) expect(hub.mayCome(nobody)).toBe(false);
   });
 
   test('tell all of the end of a rank that had not left, whenever it came, and of nothing else', () => {

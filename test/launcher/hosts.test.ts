@@ -2,6 +2,7 @@
  * `onesided run --hosts`, where the command that leads to a host runs a shell of this machine: agents, what goes
  * through them, and that nothing is left, whichever process is killed.
  */
+import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -320,6 +321,34 @@ describe.skipIf(loadNative() === undefined)('a host that cannot be reached', () 
     const { code } = await job.finished;
     expect(code).toBe(130);
     expect(await leftWith(silent)).toEqual([]);
+  });
+});
+
+const canUnshare = spawnSync('unshare', ['--net', 'true']).status === 0;
+describe.skipIf(loadNative() === undefined || !canUnshare)('hosts that do not share memory', () => {
+  /** Hosts with a network of their own each, and nothing in it. */
+  const ssh = shell('island', 'shift; exec unshare --net "$@"');
+
+  it('run a program that does not join', async () => {
+    const { code, stdout } = await probe(['*:env=ONESIDED_HOST'], { ssh });
+    expect(code).toBe(0);
+    expect(stdout.split('\n').sort().join()).toBe(
+      ',[0] ONESIDED_HOST=a,[1] ONESIDED_HOST=a,[2] ONESIDED_HOST=b,[3] ONESIDED_HOST=b',
+    );
+  });
+
+  it('need a provider between them', async () => {
+    const { code, stderr } = await launch(['--how=work'], { ssh, options: ['--provider', 'emulator'] }).finished;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/rank 2 \(on b\) and rank 0 \(on a\) do not share a host/);
+  });
+
+  it('need to reach each other', async () => {
+    const { code, stderr } = await launch(['--how=late'], { ssh }).finished;
+    expect(code).toBe(1);
+    expect(verdicts(stderr)).toEqual([
+      expect.stringMatching(/^onesided: b cannot connect to a at 127\.0\.0\.1:\d+ \(.*\); firewalls must allow TCP/),
+    ]);
   });
 });
 

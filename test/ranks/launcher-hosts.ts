@@ -10,6 +10,7 @@ const how = argument('how');
 const told = process.env['ONESIDED_RANK'];
 if (told === '1' && how === 'never') process.exit(0);
 if (told === '1' && how === 'early') process.exit(7);
+if (told === '1' && how === 'late') await new Promise((resolve) => setTimeout(resolve, 600_000));
 const world = await init();
 const { rank, size } = world;
 if (how === 'hang' && rank === 1) {

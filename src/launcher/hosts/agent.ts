@@ -7,6 +7,7 @@
  * all that they have started, and ends. If the agent itself is killed, its guardian does so (guardian.ts), as for any
  * launcher.
  */
+import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 import type { Duplex, Readable } from 'node:stream';
 import { addonAdvice } from '../../addon.ts';
@@ -23,6 +24,8 @@ import { askForReports, reportOf } from '../../job/reports.ts';
 import { loadNative, type Native, nativeStatus } from '../../native.ts';
 import { wakeAll } from '../../providers/emulator/bells.ts';
 import { availableDistantProviders } from '../../providers/provider-kinds.ts';
+import { ControlLinks, SILENCE_MS } from '../../start/control-links.ts';
+import { type Hub, reachableAt } from '../../start/distributed.ts';
 import { FATAL_VARIABLE } from '../../start/fatal-errors.ts';
 import { openControl } from '../../start/process.ts';
 import { noteLauncher } from '../../start/process-start.ts';
@@ -39,6 +42,7 @@ import {
   type AgentHello,
   GREETING,
   type HostJob,
+  type HostLinks,
   LAUNCHER_SILENCE_MS,
   type Order,
   type Report,
@@ -47,6 +51,8 @@ import {
   sendFrame,
 } from './frames.ts';
 
+/** How long an agent tries to reach that of rank 0. */
+const JOIN_MS = 9000;
 /** Milliseconds for which output is still awaited after the last rank has ended. */
 const OUTPUT_WITHIN = 1000;
 /** Milliseconds that ranks have to say what they wait in, and from one look to the next. */
@@ -165,13 +171,20 @@ class RunningJob {
     this.#running = new Set(ranks);
     this.#guardian = startGuardian(this.#mark);
     this.ranks = new RankProcesses(this.#guardian);
-    tell({ ready: this.#fd });
     process.stdout.on('drain', () => this.#resume());
     const env = environmentOfRanks({ size, env: own, timeout }, this.#mark);
     env[FATAL_VARIABLE] = '1';
-    void this.ranks.start(
+    void this.#run([...execArgv, script, ...job.args], env);
+  }
+
+  async #run(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+    const { links, ranks } = this.#job;
+    const hub = links && links.hub === undefined ? await this.#listen(links) : undefined;
+    if (links?.hub !== undefined) void this.#join(links, links.hub);
+    tell({ ready: this.#fd, hub });
+    await this.ranks.start(
       ranks,
-      [...execArgv, script, ...job.args],
+      args,
       { env, control: this.#fd, input: 'pipe', output: 'pipe', connected: true },
       {
         concluded: () => this.#over,
@@ -187,6 +200,21 @@ class RunningJob {
         cannotStart: (rank, error) => tell({ unable: error.message, rank }),
       },
     );
+  }
+
+  /** For the agents of other places. */
+  async #listen({ leaderOf }: HostLinks): Promise<Hub> {
+    const secret = randomBytes(16).toString('hex');
+    const links = new ControlLinks({ control: this.#control, leader: 0, leaderOf, secret, silenceMs: SILENCE_MS });
+    const address = hostAddress();
+    return { hosts: reachableAt(address === undefined ? [] : [address]), port: await links.listen(), secret };
+  }
+
+  async #join({ leaderOf }: HostLinks, { hosts, port, secret }: Hub): Promise<void> {
+    const leader = leaderOf[this.#job.ranks[0]];
+    const links = new ControlLinks({ control: this.#control, leader, leaderOf, secret, silenceMs: SILENCE_MS });
+    const failure = await links.join(hosts, port, JOIN_MS);
+    if (failure !== undefined) tell({ apart: failure });
   }
 
   obey(order: Order): void {

@@ -3,6 +3,7 @@
  * output of whatever has started the agent. Output of ranks is text of Latin-1, a character a byte.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { Hub } from '../../start/distributed.ts';
 
 /** The job, as an agent is told of it. */
 export interface HostJob {
@@ -22,6 +23,15 @@ export interface HostJob {
   readonly records: number;
   /** Process and descriptor of the control memory of an agent of the same place, if there is one already. */
   readonly control: readonly [pid: number, fd: number] | undefined;
+  /** If this agent keeps its control memory like that of other places (start/control-links.ts). */
+  readonly links: HostLinks | undefined;
+}
+
+export interface HostLinks {
+  /** The first rank of each rank's place. */
+  readonly leaderOf: readonly number[];
+  /** Where the agent of rank 0 listens; absent for that agent. */
+  readonly hub: Hub | undefined;
 }
 
 /** What a launcher tells. */
@@ -70,9 +80,11 @@ export interface RankEnd {
 /** What an agent tells. */
 export type Report =
   | { readonly hello: AgentHello }
-  /** The agent has done what it can before it starts ranks: the descriptor of its control memory. */
-  | { readonly ready: number }
+  /** The descriptor of the agent's control memory, and where it listens for other agents, if it does. */
+  | { readonly ready: number; readonly hub?: Hub | undefined }
   | { readonly started: number; readonly pid: number }
+  /** The ranks of this host cannot reach the others. */
+  | { readonly apart: string }
   /** No rank of this host can run, or this one cannot. */
   | { readonly unable: string; readonly rank?: number }
   | { readonly out: string; readonly rank: number; readonly stream: 0 | 1 }

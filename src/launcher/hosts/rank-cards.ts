@@ -14,6 +14,10 @@ export class RankCards {
     this.#reply = reply;
   }
 
+  get isEmpty(): boolean {
+    return this.#missing === this.#cards.length;
+  }
+
   add(rank: number, card: string): void {
     if (this.#replied || this.#cards[rank] !== undefined) return;
     this.#cards[rank] = card;

@@ -22,6 +22,7 @@ import {
 import { report } from '../../job/reports.ts';
 import { packageFolder } from '../../place.ts';
 import { PROVIDERS } from '../../providers/provider-kinds.ts';
+import type { Hub } from '../../start/distributed.ts';
 import type { CardsReply } from '../../start/managers/pipe.ts';
 import { VERSION } from '../../version.ts';
 import { JobOutput } from '../job-output.ts';
@@ -85,9 +86,11 @@ class HostsJob implements LinkWatcher {
   /** Ranks of whose failure the agents know. */
   readonly #told = new Set<number>();
   #asked = false;
+  /** Why some ranks cannot reach the others, if so. */
+  #apart: string | undefined;
   /** Those that have nothing more to say. */
   readonly #gone = new Set<AgentLink>();
-  readonly #ready = new Map<AgentLink, number>();
+  readonly #ready = new Map<AgentLink, { readonly fd: number; readonly hub: Hub | undefined }>();
   #changed: (() => void) | undefined;
 
   constructor(options: HostsOptions) {
@@ -142,29 +145,32 @@ class HostsJob implements LinkWatcher {
     this.#output.close();
   }
 
-  /** Starts the ranks when all agents are there. Agents of one place share the memory that the first of them makes. */
+  /**
+   * Starts the ranks when all agents are there. Agents of one place share the memory that the first of them makes; the
+   * first agents of several places keep theirs alike, connected to that of rank 0.
+   */
   async #start(): Promise<void> {
     const { supervisor } = this;
+    const { size } = this.#options;
     await this.#until(() => supervisor.concluded || this.#links.every(({ hello }) => hello !== undefined));
     if (!supervisor.concluded) this.#checkAgents();
-    const first = new Map<string, AgentLink>();
-    const env = this.#environment();
+    const places = placesOf(this.#links);
+    const env = this.#environment(places.length > 1);
+    const leaderOf = Array.from({ length: size }, (_, rank) => places.find(({ ranks }) => ranks.has(rank))!.leader);
     for (const link of this.#links) {
-      const maker = first.get(link.hello?.place ?? '');
-      if (maker === undefined) first.set(link.hello?.place ?? '', link);
-      else await this.#until(() => supervisor.concluded || this.#ready.has(maker));
+      const { first } = places.find(({ links }) => links.includes(link))!;
+      const awaited = link === first ? this.#links[0] : first;
+      if (awaited !== link) await this.#until(() => supervisor.concluded || this.#ready.has(awaited));
       if (supervisor.concluded) break;
-      const control = maker && ([maker.hello!.pid, this.#ready.get(maker)!] as const);
-      link.send({ job: this.#jobOf(link, env, control) });
+      const control = link === first ? undefined : ([first.hello!.pid, this.#ready.get(first)!.fd] as const);
+      const hub = this.#ready.get(this.#links[0])?.hub;
+      const links = places.length > 1 && link === first ? { leaderOf, hub } : undefined;
+      link.send({ job: this.#jobOf(link, env, control, links) });
       for (const rank of link.ranks) this.#connect(rank, link);
     }
     if (!supervisor.concluded) this.#input.start();
     // What was never started has ended.
-    for (const [rank, streams] of Array.from(
-      { length: this.#options.size },
-      (_, rank) => this.#streams[rank],
-    ).entries())
-      if (streams === undefined) this.#end(rank);
+    for (let rank = 0; rank < size; rank++) if (this.#streams[rank] === undefined) this.#end(rank);
   }
 
   #checkAgents(): void {
@@ -178,21 +184,39 @@ class HostsJob implements LinkWatcher {
     }
   }
 
-  #environment(): Record<string, string> {
+  /** @param distant whether ranks need a provider that connects hosts */
+  #environment(distant: boolean): Record<string, string> {
     const { env = process.env } = this.#options;
     const sent = sentEnvironment(env);
-    const places = new Set(this.#links.map(({ hello }) => hello?.place));
-    if (places.size > 1 && !sent['ONESIDED_PROVIDER']) {
+    if (distant && !sent['ONESIDED_PROVIDER']) {
       const common = PROVIDERS.find(({ name }) => this.#links.every(({ hello }) => hello?.providers.includes(name)));
       if (common !== undefined) sent['ONESIDED_PROVIDER'] = common.name;
     }
     return sent;
   }
 
-  #jobOf(link: AgentLink, env: Readonly<Record<string, string>>, control: HostJob['control']): HostJob {
+  #jobOf(
+    link: AgentLink,
+    env: Readonly<Record<string, string>>,
+    control: HostJob['control'],
+    links: HostJob['links'],
+  ): HostJob {
     const { size, script, args = [], execArgv = [], timeout } = this.#options;
     const { events, records } = recordsOf(this.#options);
-    return { host: link.host, size, ranks: link.ranks, script, args, execArgv, env, timeout, events, records, control };
+    return {
+      host: link.host,
+      size,
+      ranks: link.ranks,
+      script,
+      args,
+      execArgv,
+      env,
+      timeout,
+      events,
+      records,
+      control,
+      links,
+    };
   }
 
   #connect(rank: number, link: AgentLink): void {
@@ -209,12 +233,14 @@ class HostsJob implements LinkWatcher {
 
   report(link: AgentLink, said: Parameters<LinkWatcher['report']>[1]): void {
     if ('out' in said) link.pushTo(this.#streams[said.rank][said.stream], said.out);
-    else if ('ready' in said) this.#ready.set(link, said.ready);
+    else if ('ready' in said) this.#ready.set(link, { fd: said.ready, hub: said.hub });
     else if ('started' in said) this.#pids[said.started] = said.pid;
+    else if ('apart' in said) this.#isApart(link, said.apart);
     else if ('unable' in said) this.#unable(link, said.unable, said.rank);
     else if ('card' in said) {
       this.#setState(said.rank, RankState.JOINED);
       this.#cards.add(said.rank, said.card);
+      if (this.#apart !== undefined) this.#fail(this.#apart);
     } else if ('ended' in said) this.#rankEnded(said.ended);
     else if ('doing' in said) {
       const { rank, state, waits } = said.doing;
@@ -245,6 +271,13 @@ class HostsJob implements LinkWatcher {
       this.supervisor.ended(rank, { code: 0, signal: 'SIGKILL' });
     }
     this.#changed?.();
+  }
+
+  /** That is an error of ranks that join; others need not reach each other. */
+  #isApart({ host }: AgentLink, why: string): void {
+    const hub = this.#linkOf(0)!.host;
+    this.#apart = `${host} cannot connect to ${hub} at ${why}; firewalls must allow TCP connections between the hosts`;
+    if (!this.#cards.isEmpty) this.#fail(this.#apart);
   }
 
   #unable(link: AgentLink, why: string, rank: number | undefined): void {
@@ -356,6 +389,25 @@ class HostsJob implements LinkWatcher {
     const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
     await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
   }
+}
+
+/** Agents that share memory, which is theirs alone. */
+interface Place {
+  readonly links: readonly AgentLink[];
+  /** The one that makes the memory. */
+  readonly first: AgentLink;
+  readonly ranks: ReadonlySet<number>;
+  /** The first of the ranks. */
+  readonly leader: number;
+}
+
+function placesOf(links: readonly AgentLink[]): Place[] {
+  const names = new Set(links.map(({ hello }) => hello?.place));
+  return [...names].map((name) => {
+    const own = links.filter(({ hello }) => hello?.place === name);
+    const ranks = own.flatMap((link) => link.ranks);
+    return { links: own, first: own[0], ranks: new Set(ranks), leader: Math.min(...ranks) };
+  });
 }
 
 /** Ranks elsewhere cannot write to this process's terminal themselves. */
