@@ -1,0 +1,4 @@
+/** Whether windows of this rank go by requests: on devices, and where a test wants it. */
+const provider = process.env['ONESIDED_PROVIDER'] ?? 'emulator';
+
+export const BY_REQUESTS = provider !== 'emulator' || (process.env['ONESIDED_DEBUG'] ?? '').includes('requests');
