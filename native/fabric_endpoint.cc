@@ -162,7 +162,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
   int error = query(*library, asked, address, kCapabilities, &info);
   if (error != 0) return refuse("an endpoint", -error);
   provider = info->fabric_attr->prov_name;
-  markSockets();
+  markSockets(Sockets::kBefore);
   if ((error = library->fabric(info->fabric_attr, &fabric, nullptr)) != 0) return refuse("the fabric", -error);
   if ((error = fi_domain(fabric, info, &domain, nullptr)) != 0) return refuse("the domain", -error);
   fi_av_attr avAttr{};
@@ -208,7 +208,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
     if (posted != 0) return refuse("a receive", static_cast<int>(-posted));
   }
   looked = now();
-  socketsDue = true;
+  markSockets(Sockets::kOpened);
   return true;
 }
 

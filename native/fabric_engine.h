@@ -71,7 +71,7 @@ enum class Kind : uint8_t {
   kKey,        // the answer
   kKeyGone,    // `immediate` names it; or, with kAll, all that the queue pair gave
   kForgotten,  // the answer
-  kPing,       // is the queue pair there, and which chunks has it got?
+  kPing,       // is the queue pair there, and which chunks has it got? With the sender's own tag and name
   kPong,       // `number` have arrived, up to `immediate` were accepted; `status`: 0 if it is there
   kFault       // a request of the peer's was not allowed
 };
@@ -173,11 +173,13 @@ struct Peer {
   // Control messages that the engine did not take yet, in order. Other messages wait behind them.
   std::deque<Message*> backlog;
   bool backlogged = false;
-  // What the engine would give back with an error if the peer died: writes, reads, messages. Not atomics, which do not
-  // come back.
+  // What the engine would give back with an error if the peer died: writes, reads, and messages that the system has not
+  // taken. Not atomics, which do not come back.
   uint32_t held = 0;
   // Something has come from it, or was delivered to it, since the connection was last lost.
   bool connected = false;
+  // It was connected once.
+  bool known = false;
   // Since when the engine takes nothing for it; 0: it does.
   double refusedSince = 0;
   // It did not answer in time when a key was withdrawn: nobody waits for it again until it is heard.
@@ -351,9 +353,10 @@ class Engine {
   void heard(Peer& peer);
   void lost(Peer& peer);
   void look();
-  void pong(const Header& header, fi_addr_t from);
+  void pong(const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
   void takePong(Qp& qp, const Header& header);
-  void markSockets();
+  enum class Sockets { kBefore, kOpened, kLater };
+  void markSockets(Sockets when);
 
   void complete(ibv_cq* cq, const ibv_wc& wc, bool solicited);
   void raise(const ibv_async_event& event);

@@ -22,7 +22,6 @@ Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t 
   return message;
 }
 
-// Until it is delivered: a message that the peer's death loses comes back with an error.
 ssize_t hand(Engine& engine, Message* message) {
   iovec piece{message->data, message->bytes};
   void* descriptor = nullptr;
@@ -45,7 +44,7 @@ ssize_t hand(Engine& engine, Message* message) {
 // A message that must leave, in order behind those that must have left before.
 void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) {
   header.tag = peer.tag;
-  if (peer.backlog.empty() && bytes == 0 && header.kind != Kind::kPing && sizeof header <= injectable &&
+  if (peer.backlog.empty() && bytes == 0 && sizeof header <= injectable &&
       fi_inject(ep, &header, sizeof header, peer.address) == 0) {
     return;
   }
@@ -150,7 +149,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       if (header.number == withdrawal && owed > 0) owed--;
       return;
     case Kind::kPing:
-      pong(header, from);
+      pong(header, from, data, bytes);
       return;
     case Kind::kPong:
       if (mine) takePong(*qp, header);

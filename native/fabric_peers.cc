@@ -2,11 +2,14 @@
 //
 // Nothing here says that a process is dead only because it does not answer: it may be stopped, and then its kernel
 // keeps the connection. What the engine has for a dead process comes back with an error, a new connection is refused,
-// and atomics do not come back at all. So a request that is old asks the peer, by a message that would come back:
+// and atomics do not come back at all. So a request that is old asks the peer, by a message:
 //
 //   answered: there           goes on waiting; learns what the connection has lost, if anything
 //   answered: not connected   a device would get no answer: RETRY_EXC_ERR after a while
+//   no answer                 goes on waiting, and asks again
 //   refused for long, and nothing is held that a death would give back: RETRY_EXC_ERR
+//
+// The question says where its sender is: a peer that was never told so can answer, too.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <dirent.h>
@@ -15,24 +18,27 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 
 #include "fabric_engine.h"
 
 namespace onesided::fabric {
 namespace {
 
-// Seconds: between two looks; how old a request is that is looked after; how long a queue pair may be absent; how long
-// the engine may refuse a peer that was connected, and one that was not yet.
+// Seconds: between two looks; how old a request is that is looked after; after which a question is asked again, since
+// its answer may have been lost; how long a queue pair may be absent; how long the engine may refuse a peer that was
+// connected, and one that was not yet.
 constexpr double kBetween = 0.25;
 constexpr double kOld = 0.5;
+constexpr double kAgain = 2;
 constexpr double kAbsent = 2;
 constexpr double kRefused = 2;
-constexpr double kUnconnected = 10;
+constexpr double kUnconnected = 30;
 
 bool isGone(const Qp& qp, double time) {
   const Peer& peer = *qp.peer;
   if (qp.absentSince != 0 && time - qp.absentSince > kAbsent) return true;
-  const double limit = peer.connected ? kRefused : kUnconnected;
+  const double limit = peer.known ? kRefused : kUnconnected;
   return peer.refusedSince != 0 && peer.held == 0 && time - peer.refusedSince > limit;
 }
 
@@ -44,7 +50,9 @@ void ping(Engine& e, Qp& qp, double time) {
   header.to = qp.dest;
   header.from = qp.qp_num;
   header.number = qp.chunks;
-  e.control(*qp.peer, header);
+  std::string self(reinterpret_cast<const char*>(&e.tag), sizeof e.tag);
+  self += e.name;
+  e.control(*qp.peer, header, self.data(), self.size());
 }
 
 }  // namespace
@@ -58,7 +66,7 @@ Peer* Engine::peerAt(fi_addr_t address) {
 void Engine::heard(Peer& peer) {
   peer.mute = false;
   if (peer.connected) return;
-  peer.connected = true;
+  peer.connected = peer.known = true;
   socketsDue = true;
 }
 
@@ -81,13 +89,8 @@ void Engine::look() {
       continue;
     }
     const Peer& peer = *qp->peer;
-    if (qp->answered) {
-      if (time - qp->pinged >= kOld) ping(*this, *qp, time);
-    } else if (peer.held == 0 && peer.backlog.empty() && time - qp->pinged > 2 * kOld) {
-      // Delivered, but nobody answers: the peer does not know this device, or the connection has lost the answer.
-      if (qp->absentSince == 0) qp->absentSince = qp->pinged;
+    if (qp->answered ? time - qp->pinged >= kOld : peer.backlog.empty() && time - qp->pinged > kAgain)
       ping(*this, *qp, time);
-    }
   }
   for (Qp* qp : gone) {
     if (qp->requests.empty()) continue;
@@ -98,9 +101,16 @@ void Engine::look() {
   }
 }
 
-void Engine::pong(const Header& header, fi_addr_t from) {
+void Engine::pong(const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes) {
   Peer* peer = peerAt(from);
-  if (peer == nullptr) return;
+  if (peer == nullptr) {
+    uint64_t theirTag;
+    if (bytes < sizeof theirTag) return;
+    std::memcpy(&theirTag, data, sizeof theirTag);
+    const int number = addPeer(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
+    if (number < 0) return;
+    peer = peers[static_cast<size_t>(number)].get();
+  }
   const Qp* qp = queuePair(header.to);
   const bool there = qp != nullptr && qp->isOpen() && qp->peer == peer && qp->dest == header.from;
   Header answer;
@@ -143,9 +153,9 @@ void Engine::takePong(Qp& qp, const Header& header) {
 }
 
 // The sockets of libfabric are inherited by the programs that this process starts, and would then keep its connections
-// open when it is dead. New ones come with new peers. Sockets that were there before the engine are somebody else's.
-void Engine::markSockets() {
-  const bool first = looked == 0;
+// open when it is dead. Sockets that were there before the engine are somebody else's (kBefore); those that came when
+// it was opened are the engine's (kOpened), and so are later ones of IP, which come with new peers (kLater).
+void Engine::markSockets(Sockets when) {
   socketsDue = false;
   DIR* folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
@@ -154,14 +164,15 @@ void Engine::markSockets() {
     if (fd <= 2 || fd == dirfd(folder)) continue;
     const int flags = fcntl(fd, F_GETFD);
     if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
-    if (first) {
+    if (when == Sockets::kBefore) {
       foreign.insert(fd);
       continue;
     }
     int domain = 0;
     socklen_t bytes = sizeof domain;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0) continue;
-    if ((domain == AF_INET || domain == AF_INET6) && foreign.count(fd) == 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+    const bool ours = when == Sockets::kOpened || domain == AF_INET || domain == AF_INET6;
+    if (ours && foreign.count(fd) == 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
   }
   closedir(folder);
 }

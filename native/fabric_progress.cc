@@ -121,7 +121,7 @@ int Engine::progress() {
   if (!acks.empty()) acknowledge();
   expire();
   look();
-  if (socketsDue) markSockets();
+  if (socketsDue) markSockets(Sockets::kLater);
   return total;
 }
 
