@@ -1,6 +1,6 @@
 /**
- * Builds the addon of a clone with cmake-js if it is missing, older than its sources, or built before libibverbs'
- * header came or went. Downloads nothing.
+ * Builds the addon of a clone with cmake-js if it is missing, older than its sources, or built before the headers of
+ * libibverbs or libfabric came or went. Downloads nothing.
  *
  *     node native/build.mjs            build if needed
  *     node native/build.mjs --force    build in any case
@@ -18,13 +18,12 @@ const native = dirname(fileURLToPath(import.meta.url));
 const root = dirname(native);
 const out = join(root, 'build', 'native');
 const binary = join(out, 'Release', 'onesided.node');
-/** What the addon was built of, besides its sources: the package's version, and the optional header. */
+/** What the addon was built of, besides its sources: the package's version, and the optional headers. */
 const ingredientsFile = join(out, 'ingredients');
-/** Optional: rdma.cc includes it if the compiler finds it. */
-export const HEADER =
-  ['/usr/include', '/usr/local/include']
-    .map((folder) => join(folder, 'infiniband/verbs.h'))
-    .find((header) => existsSync(header)) ?? '/usr/include/infiniband/verbs.h';
+/** Optional: rdma.cc and fabric.cc include them if the compiler finds them. */
+const headerAt = (name) =>
+  ['/usr/include', '/usr/local/include'].map((folder) => join(folder, name)).find((header) => existsSync(header));
+export const HEADER = headerAt('infiniband/verbs.h') ?? '/usr/include/infiniband/verbs.h';
 
 /**
  * @param {{ force?: boolean }} [options]
@@ -33,7 +32,7 @@ export const HEADER =
 export function buildInClone({ force = false } = {}) {
   if (process.platform !== 'linux') return { reason: `it needs Linux, this is ${process.platform}` };
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const ingredients = `${version}\n${existsSync(HEADER) ? HEADER : ''}`;
+  const ingredients = `${version}\n${existsSync(HEADER) ? HEADER : ''}\n${headerAt('rdma/fabric.h') ?? ''}`;
   // From scratch: what was compiled without a header does not depend on it for the build tool, and would stay as it is.
   const anew = force || !existsSync(ingredientsFile) || readFileSync(ingredientsFile, 'utf8') !== ingredients;
   if (!anew && !stale()) return { binary };

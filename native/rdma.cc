@@ -26,6 +26,7 @@ void exportRdma(Napi::Env env, Napi::Object exports) {
 
 #else
 
+#include "fabric.h"
 #include "rdma_context.h"
 #include "rdma_devices.h"
 
@@ -34,6 +35,7 @@ namespace onesided {
 void exportRdma(Napi::Env env, Napi::Object exports) {
   exports.Set("rdmaDevices", Napi::Function::New(env, rdmaDevices, "rdmaDevices"));
   exports.Set("RdmaContext", RdmaContext::define(env));
+  exportFabric(env, exports);
 }
 
 }  // namespace onesided

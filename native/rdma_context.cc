@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "arguments.h"
+#include "fabric.h"
 #include "rdma_context.h"
 #include "rdma_devices.h"
 #include "tagged.h"
@@ -53,9 +54,10 @@ void callBack(napi_env env, napi_value function, void*, void* message) {
 
 }  // namespace
 
-// new RdmaContext(device, port, gidIndex, callback): callback(generation) ends a wait that `beginWait` began.
+// new RdmaContext(device, port, gidIndex, callback, libfabric): callback(generation) ends a wait that `beginWait`
+// began. With `libfabric`, the device is "provider" or "provider|address".
 RdmaContext::RdmaContext(const Napi::CallbackInfo& info) : Napi::ObjectWrap<RdmaContext>(info), env_(info.Env()) {
-  verbs_ = verbsOrThrow(env_);
+  verbs_ = info[4].ToBoolean().Value() ? fabricOrThrow(env_) : verbsOrThrow(env_);
   if (verbs_ == nullptr) return;
   int64_t port;
   int64_t gidIndex;
@@ -90,6 +92,8 @@ Napi::Function RdmaContext::define(Napi::Env env) {
       {
           InstanceMethod<&RdmaContext::describe>("describe"),
           InstanceMethod<&RdmaContext::portState>("portState"),
+          InstanceMethod<&RdmaContext::endpoint>("endpoint"),
+          InstanceMethod<&RdmaContext::addPeer>("addPeer"),
           InstanceMethod<&RdmaContext::allocPd>("allocPd"),
           InstanceMethod<&RdmaContext::deallocPd>("deallocPd"),
           InstanceMethod<&RdmaContext::regMr>("regMr"),
@@ -130,19 +134,35 @@ Napi::Function RdmaContext::define(Napi::Env env) {
       });
 }
 
-bool RdmaContext::openDevice(const std::string& name) {
+// A device of the list, or nullptr and why not.
+ibv_context* RdmaContext::openListed(const std::string& name, int* error) {
   int count = 0;
   ibv_device** list = verbs_->get_device_list(&count);
   ibv_device* device = nullptr;
   for (int i = 0; list != nullptr && i < count; i++) {
     if (name == verbs_->get_device_name(list[i])) device = list[i];
   }
-  if (device != nullptr) context_ = verbs_->open_device(device);
-  const int error = device == nullptr ? ENODEV : context_ == nullptr ? openError(device, errno) : 0;
+  ibv_context* context = device == nullptr ? nullptr : verbs_->open_device(device);
+  *error = device == nullptr ? ENODEV : context == nullptr ? openError(device, errno) : 0;
   if (list != nullptr) verbs_->free_device_list(list);
-  if (context_ == nullptr) {
-    throwSystemError(env_, error, "cannot open device %s", name.c_str());
-    return false;
+  return context;
+}
+
+bool RdmaContext::openDevice(const std::string& name) {
+  if (verbs_->open_named != nullptr) {
+    std::string why;
+    context_ = verbs_->open_named(name.c_str(), &why);
+    if (context_ == nullptr) {
+      napi_throw_error(env_, "ENODEV", why.c_str());
+      return false;
+    }
+  } else {
+    int error;
+    context_ = openListed(name, &error);
+    if (context_ == nullptr) {
+      throwSystemError(env_, error, "cannot open device %s", name.c_str());
+      return false;
+    }
   }
   name_ = name;
   ibv_port_attr attr{};
@@ -214,6 +234,41 @@ Napi::Value RdmaContext::portState(const Napi::CallbackInfo& info) {
   const int error = verbs_->query_port(context_, port_, reinterpret_cast<_compat_ibv_port_attr*>(&attr));
   if (error != 0) return refuse(error, "query a port");
   return Napi::String::New(env_, stateOfPort(attr.state));
+}
+
+// endpoint(): of libfabric's: { provider, name, tag, atomicsAgree, ordered }
+Napi::Value RdmaContext::endpoint(const Napi::CallbackInfo& info) {
+  if (!ready(info, "endpoint")) return {};
+  if (verbs_->describe_endpoint == nullptr) return refuse(EOPNOTSUPP, "describe an endpoint");
+  EndpointDescription is;
+  verbs_->describe_endpoint(context_, &is);
+  Napi::Object result = Napi::Object::New(env_);
+  result.Set("provider", is.provider);
+  result.Set("name", Napi::Buffer<char>::Copy(env_, is.name.data(), is.name.size()));
+  Napi::Array tag = Napi::Array::New(env_, 2);
+  tag.Set(uint32_t{0}, static_cast<double>(is.tag >> 32));
+  tag.Set(uint32_t{1}, static_cast<double>(is.tag & UINT32_MAX));
+  result.Set("tag", tag);
+  result.Set("atomicsAgree", is.atomicsAgree);
+  result.Set("ordered", is.ordered);
+  return result;
+}
+
+// addPeer(name, tagHigh, tagLow): the GID that stands for it
+Napi::Value RdmaContext::addPeer(const Napi::CallbackInfo& info) {
+  if (!ready(info, "addPeer")) return {};
+  Bytes name;
+  if (!readBytes(env_, info[0], "addPeer", "the name", &name)) return {};
+  bool good = true;
+  const auto high = static_cast<uint64_t>(integer(info, 1, "addPeer", 0, UINT32_MAX, &good));
+  const auto low = static_cast<uint64_t>(integer(info, 2, "addPeer", 0, UINT32_MAX, &good));
+  if (!good) return {};
+  ibv_gid gid{};
+  const int error = verbs_->add_peer == nullptr
+                        ? EOPNOTSUPP
+                        : verbs_->add_peer(context_, name.data, name.length, high << 32 | low, &gid);
+  if (error != 0) return refuse(error, "add a peer");
+  return Napi::String::New(env_, hexOf(gid));
 }
 
 Napi::Value RdmaContext::allocPd(const Napi::CallbackInfo& info) {

@@ -129,6 +129,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
 
   // rdma_context.cc: opening and closing, domains and regions.
   bool openDevice(const std::string& name);
+  ibv_context* openListed(const std::string& name, int* error);
   bool refuseOpen(int error, const char* why);
   bool ready(const Napi::CallbackInfo& info, const char* call);
   int64_t integer(const Napi::CallbackInfo& info, size_t index, const char* call, double low, double high, bool* good) {
@@ -139,6 +140,8 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   Napi::Value refuse(int error, const char* what);
   Napi::Value describe(const Napi::CallbackInfo& info);
   Napi::Value portState(const Napi::CallbackInfo& info);
+  Napi::Value endpoint(const Napi::CallbackInfo& info);
+  Napi::Value addPeer(const Napi::CallbackInfo& info);
   Napi::Value allocPd(const Napi::CallbackInfo& info);
   Napi::Value deallocPd(const Napi::CallbackInfo& info);
   Napi::Value regMr(const Napi::CallbackInfo& info);

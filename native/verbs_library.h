@@ -1,6 +1,8 @@
 // libibverbs, opened when it is first asked for, so that the addon loads where it is not installed. Only what the
 // library exports as symbols is listed; ibv_post_send, ibv_poll_cq and the like are inline functions of its header,
 // which go through the device's own table.
+//
+// The same table stands for libfabric (fabric_verbs.cc), whose devices have names and addresses of their own.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,7 +11,24 @@
 #undef ibv_query_port
 #undef ibv_reg_mr
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
 namespace onesided {
+
+// Of a device that is an endpoint of libfabric.
+struct EndpointDescription {
+  std::string provider;
+  // Where it is, as peers add it.
+  std::string name;
+  // What peers put into every message to it.
+  uint64_t tag = 0;
+  // Its atomics and the processor's lose nothing of each other.
+  bool atomicsAgree = false;
+  // Writes and messages keep their order.
+  bool ordered = false;
+};
 
 struct VerbsLibrary {
   ibv_device** (*get_device_list)(int*);
@@ -44,6 +63,10 @@ struct VerbsLibrary {
   int (*detach_mcast)(ibv_qp*, const ibv_gid*, uint16_t);
   int (*get_async_event)(ibv_context*, ibv_async_event*);
   void (*ack_async_event)(ibv_async_event*);
+  // Only libfabric's. Opens "provider" or "provider|address"; what it is; and the GID that stands for a peer.
+  ibv_context* (*open_named)(const char* name, std::string* why) = nullptr;
+  void (*describe_endpoint)(ibv_context*, EndpointDescription*) = nullptr;
+  int (*add_peer)(ibv_context*, const void* name, size_t bytes, uint64_t tag, ibv_gid*) = nullptr;
 
   // The library, or nullptr and why not. Opened once, and never closed.
   static const VerbsLibrary* open(const char** reason);

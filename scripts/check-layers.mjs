@@ -42,6 +42,7 @@ const LAYERS = {
   'providers/emulator': [...ground, 'verbs', 'providers', 'providers/core'],
   'providers/modelled': [...ground, 'verbs', 'providers/core', 'providers/emulator'],
   'providers/rdma-core': [...ground, 'verbs', 'providers', 'providers/core', 'providers/emulator'],
+  'providers/libfabric': [...ground, 'verbs', 'providers', 'providers/emulator', 'providers/rdma-core'],
   providers: [...ground, 'verbs', ...within('providers')],
   wait: [...ground, 'verbs', 'providers/modelled', 'trace'],
   message: [...ground, 'verbs', 'trace'],

@@ -171,6 +171,28 @@ export interface QpChange {
   readonly qkey?: number;
 }
 
+/** An endpoint of libfabric: native/fabric_engine.h. */
+export interface FabricEndpoint {
+  /** libfabric's name of the provider: `tcp;ofi_rxm`. */
+  readonly provider: string;
+  /** Where it is, in the provider's own format. */
+  readonly name: Uint8Array;
+  /** 64 random bits that stand in every message to it: the upper and the lower half. */
+  readonly tag: readonly [number, number];
+  readonly atomicsAgree: boolean;
+  /** The provider keeps the order of writes and messages; if not, each waits for those before it. */
+  readonly ordered: boolean;
+}
+
+/** A provider of libfabric that has what the library needs. */
+export interface FabricOffer {
+  readonly provider: string;
+  /** Of a network or device: `eth0`. */
+  readonly domain: string;
+  /** An address of IP, or empty. */
+  readonly address: string;
+}
+
 /**
  * An open device: native/rdma.cc and the files beside it, whose comments give the arguments. Objects are named by
  * numbers. Errors of the library are errors with the errno's name.
@@ -187,6 +209,10 @@ export interface RdmaContext {
   };
   /** Of its port, now: `ACTIVE`, `DOWN`, … */
   portState(): string;
+  /** What it is, where it is an endpoint of libfabric. Throws `EOPNOTSUPP` for others. */
+  endpoint(): FabricEndpoint;
+  /** Of libfabric: the GID by which queue pairs name the endpoint that has this name and tag. */
+  addPeer(name: Uint8Array, tagHigh: number, tagLow: number): string;
   allocPd(): number;
   deallocPd(pd: number): void;
   regMr(pd: number, memory: NativeBytes, offset: number, length: number, access: number): [number, number, number];
@@ -435,7 +461,17 @@ export interface Native {
     port: number,
     gidIndex: number,
     callback: (generation: number) => void,
+    /** The device is libfabric's: `provider` or `provider|address`. */
+    libfabric?: boolean,
   ) => RdmaContext;
+  /** Why there is no `fabricOffers`. */
+  readonly fabricReason?: string;
+  /** Which libfabric there is, and what it offers. Throws `ENOENT` where there is none. */
+  readonly fabricOffers?: () => {
+    readonly version: string;
+    readonly file: string;
+    readonly offers: readonly FabricOffer[];
+  };
   /** Consecutive elements under stripes, as `accumulatePlan` says: `BulkKernels` in transfer/loads/accumulate.ts. */
   accumulateRun(
     target: NativeBytes,

@@ -1,9 +1,10 @@
 /** The providers that connect processes and threads. The ranks of a modelled fabric are tasks (`runTasks`). */
 import { emulator } from './emulator/emulator-provider.ts';
+import { libfabric } from './libfabric/libfabric-provider.ts';
 import type { Availability, ProviderKind } from './provider-kind.ts';
 import { rdmaCore } from './rdma-core/rdma-provider.ts';
 
-export const PROVIDERS = [emulator, rdmaCore] as const;
+export const PROVIDERS = [emulator, rdmaCore, libfabric] as const;
 
 export type ProviderName = (typeof PROVIDERS)[number]['name'];
 

@@ -44,7 +44,8 @@ const ALL_RANKS: readonly Ranks[] = [
 /** What stands for them in the gate. */
 const GATE_RANKS: readonly Ranks[] = RANK_KINDS.map((kind, i) => ({ name: kind, kind, sizes: [3 - i] }));
 /** What the library says of what is not to be had on a device. */
-const NOT_ON_DEVICES = /cannot load and store its memory|is behind a device|needs a provider whose requests/;
+const NOT_ON_DEVICES =
+  /cannot load and store its memory|is behind a device|needs a provider whose requests|needs a device with datagrams/;
 /** A chapter takes that long on an emulated processor beside other work: this ends a hang. */
 const JOB_SECONDS = 600;
 /** Jobs that end early are begun again after the requirement that ended them. */
@@ -95,8 +96,10 @@ async function putOnTrial(
     for (const number of asked) {
       if (number <= after) continue;
       const lines = ranks.map((rank) => rank.find((line) => line.number === number));
-      // What needs shared memory is refused on devices, and nothing else is anywhere.
-      const isAvailable = env === undefined || allChapters[chapter][number].needs === undefined;
+      // What needs shared memory is refused on devices, what needs datagrams on libfabric, and nothing else anywhere.
+      const { needs } = allChapters[chapter][number];
+      const isAvailable =
+        env === undefined || needs === undefined || (needs === 'datagrams' && env['ONESIDED_PROVIDER'] !== 'libfabric');
       // A rank that has only waited in vain for another says the least.
       const complaint = lines.findIndex((line) => line?.error?.startsWith('ERR_RMA_TIMEOUT') === false);
       const wrong = complaint >= 0 ? complaint : lines.findIndex((line) => line?.error !== undefined);

@@ -41,6 +41,7 @@ const ALONE = [
   'test/comm/{abort-signals,init}.test.ts',
   'test/docs/claims.test.ts',
   'test/fabrics/processor-use.test.ts',
+  'test/providers/libfabric.test.ts',
   'test/verbs/emulator-keys.test.ts',
 ];
 

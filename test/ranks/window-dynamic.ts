@@ -8,13 +8,11 @@ import assert from 'node:assert/strict';
 import { Assert, type Communicator, Datatype, Lock, Op, Rank, type TypedArray, Window } from 'onesided';
 import { argument, caseOf, runCases } from './support/cases.ts';
 import { noIndices, noMemories } from './support/hostile.ts';
+import { BY_REQUESTS } from './support/provider.ts';
 import { Random } from './support/random.ts';
 
 const seed = Number(argument('seed') ?? 1);
 const kinds = argument('memory') ?? 'any';
-/** Windows are accessed by requests, and what is issued is complete after a flush only. */
-const byRequests =
-  process.env['ONESIDED_PROVIDER'] === 'rdma-core' || process.env['ONESIDED_DEBUG']?.includes('requests') === true;
 
 /** Memory of a kind, zeroed, with a word of its own before and behind it, and what gives it back. */
 function memoryOf(world: Communicator, kind: number, length: number): { memory: Int32Array; free: () => void } {
@@ -100,7 +98,7 @@ async function storm(world: Communicator): Promise<void> {
   const mine: { memory: Int32Array; free: () => void; address: number }[] = [];
   let gone: number[] = [];
   // Requests take their time, and there are many.
-  for (let round = byRequests ? 13 : 25; round > 0; round--) {
+  for (let round = BY_REQUESTS ? 13 : 25; round > 0; round--) {
     for (let changes = random.below(6); changes >= 0; changes--) {
       if (mine.length > 0 && random.chance(0.5)) {
         const [old] = mine.splice(random.below(mine.length), 1);
@@ -157,7 +155,7 @@ async function changingTable(world: Communicator): Promise<void> {
   await win.lockAll(Assert.NO_CHECK);
   const one = Int32Array.of(1);
   const seen = new Int32Array(1);
-  const looks = byRequests ? 60 : 300;
+  const looks = BY_REQUESTS ? 60 : 300;
   if (rank === 0) {
     // Once at least: the others may be through before this rank has begun.
     do {
@@ -236,8 +234,8 @@ async function thousands(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const random = new Random(seed, rank);
   // By requests an access to what is not known takes round trips.
-  const count = byRequests ? 300 : 3000;
-  const rounds = byRequests ? 15 : 150;
+  const count = BY_REQUESTS ? 300 : 3000;
+  const rounds = BY_REQUESTS ? 15 : 150;
   const words = 4;
   // Between two regions there are words that belong to none.
   const whole = world.allocMem(Int32Array, 2 * words * count);
@@ -367,7 +365,7 @@ async function refusals(world: Communicator): Promise<void> {
   const { rank, size } = world;
   const attach = { code: 'ERR_RMA_ATTACH' };
   await assert.rejects(Window.createDynamic(world, { dispUnit: 8 }), { code: 'ERR_DISP' });
-  if (byRequests)
+  if (BY_REQUESTS)
     await assert.rejects(Window.createDynamic(world, { info: { fence: 'immediate' } }), { code: 'ERR_INFO_VALUE' });
   await assert.rejects(Window.createDynamic({} as Communicator), { code: 'ERR_COMM' });
   const fixed = await Window.allocate(world, Int32Array, 4);

@@ -19,13 +19,11 @@ import {
   type WindowInfo,
 } from 'onesided';
 import { argument, caseOf, runCases } from './support/cases.ts';
+import { BY_REQUESTS } from './support/provider.ts';
 
 const kinds = argument('memory') ?? 'any';
-const debug = (process.env['ONESIDED_DEBUG'] ?? '').split(',');
-/** Windows are accessed by requests. */
-const byRequests = process.env['ONESIDED_PROVIDER'] === 'rdma-core' || debug.includes('requests');
 const copied: ProgressBy = process.env['ONESIDED_NO_ATTACH'] === '1' ? 'agent' : 'kernel';
-const NEAR: ProgressBy = byRequests ? 'device' : 'origin';
+const NEAR: ProgressBy = BY_REQUESTS ? 'device' : 'origin';
 
 /** It must be enough for a call that is on its way, on the busiest machine. */
 const ENOUGH = { timeout: 30_000 };
@@ -172,11 +170,11 @@ function dynamic(world: Communicator, memory: Int32Array): () => Promise<Subject
 }
 
 async function library(world: Communicator): Promise<void> {
-  const expected = { transfer: NEAR, update: NEAR, notify: byRequests ? 'target' : 'origin' } as const;
+  const expected = { transfer: NEAR, update: NEAR, notify: BY_REQUESTS ? 'target' : 'origin' } as const;
   await everyCall(world, allocated(world, {}), expected);
   await everyCall(world, created(world, world.allocMem(Int32Array, 16)), expected);
   await everyCall(world, dynamic(world, world.allocMem(Int32Array, 16)), expected);
-  if (!byRequests) await everyCall(world, shared(world), expected);
+  if (!BY_REQUESTS) await everyCall(world, shared(world), expected);
 }
 
 /** On shared memory, requests are carried out by who posts them. */
@@ -187,9 +185,9 @@ async function remoteNotify(world: Communicator): Promise<void> {
 
 async function ordinary(world: Communicator): Promise<void> {
   if (kinds === 'library') return;
-  const transfer = byRequests ? 'device' : copied;
-  const update = byRequests ? 'device' : 'agent';
-  const expected = { transfer, update, notify: byRequests ? 'target' : copied } as const;
+  const transfer = BY_REQUESTS ? 'device' : copied;
+  const update = BY_REQUESTS ? 'device' : 'agent';
+  const expected = { transfer, update, notify: BY_REQUESTS ? 'target' : copied } as const;
   await everyCall(world, created(world, new Int32Array(16)), expected);
   await everyCall(world, dynamic(world, new Int32Array(16)), expected);
 }
@@ -211,7 +209,7 @@ async function ofWhom(world: Communicator): Promise<void> {
   if (kinds === 'library') return;
 
   const ours = await Window.create(world, rank === 1 ? new Int32Array(4) : world.allocMem(Int32Array, 4));
-  const theirs = byRequests ? 'device' : copied;
+  const theirs = BY_REQUESTS ? 'device' : copied;
   assert.equal(ours.progress('put'), rank === 1 ? NEAR : theirs);
   assert.equal(ours.progress('put', 1), rank === 1 ? NEAR : theirs);
   assert.equal(ours.progress('put', 0), NEAR);

@@ -1,7 +1,7 @@
 /**
  * BSPlib on a real device: the requirements of its definition, its cases with each way of delivering a superstep by
  * messages, random programs among them, and a process that dies in a superstep. Run by `npm run test:rdma`, alone by
- * `npm run test:rdma -- --only bsp`.
+ * `npm run test:rdma -- --only bsp`; on libfabric by `npm run test:tcp`, but for what needs datagrams.
  */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test, vi } from 'vitest';
@@ -9,8 +9,8 @@ import { testChapter } from '../conformance/chapter.ts';
 import { onesided } from '../launcher/command.ts';
 import { describeCases } from '../support/cases.ts';
 import { runRanks, seedOfRun } from '../support/ranks.ts';
+import { ON_DEVICE, PROVIDER } from './device.ts';
 
-const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
 const DYING = fileURLToPath(new URL('../../build/programs/test/ranks/robust-bsp.js', import.meta.url));
 
 // The guest's processor is emulated, and all cases of a job run in its first hook. Against hanging only.
@@ -31,7 +31,11 @@ const WAYS = {
 describe('the definition', () =>
   testChapter('bsp', [{ name: 'device', kind: 'processes', sizes: [2, 3], env: ON_DEVICE }]));
 
-describe.each(Object.entries(WAYS))('BSPlib on a device: %s', (_, args) => {
+/** libfabric has none. */
+const DATAGRAMS = PROVIDER !== 'libfabric';
+const ways = Object.entries(WAYS).filter(([name]) => DATAGRAMS || !/multicast|datagrams/.test(name));
+
+describe.each(ways)('BSPlib on a device: %s', (_, args) => {
   for (const size of [2, 3]) {
     describeCases(`on ${size} ranks`, 'bsp', {
       kind: 'processes',
@@ -44,7 +48,7 @@ describe.each(Object.entries(WAYS))('BSPlib on a device: %s', (_, args) => {
 });
 
 test.each(['put', 'get'])('a process that dies in a superstep ends the sync of the others: %s', async (what) => {
-  const job = ['run', '-n', '3', '--provider', 'rdma-core', '--timeout', '200', DYING, '--'];
+  const job = ['run', '-n', '3', '--provider', PROVIDER, '--timeout', '200', DYING, '--'];
   const { code, stdout, stderr } = await onesided(...job, '--delivery=packed', `--what=${what}`);
   const told = [...stdout.matchAll(/^(?:\[ *\d+\] )?(\{.*\})$/gm)].map(([, json]) => JSON.parse(json!));
   expect(told.map(({ rank }) => rank).sort(), stdout + stderr).toEqual([0, 1]);
@@ -60,7 +64,7 @@ interface Counted {
   readonly lost: number;
 }
 
-test('datagrams that the device does not bring are asked for, by whoever misses them', async () => {
+test.runIf(DATAGRAMS)('datagrams that the device does not bring are asked for, by whoever misses them', async () => {
   const size = 3;
   const ranks = await runRanks<Counted>('bsp-multicast', {
     kind: 'processes',
@@ -76,7 +80,7 @@ test('datagrams that the device does not bring are asked for, by whoever misses 
   expect(ranks.slice(0, -1).map((one) => one.lost)).toEqual([0, 0]);
 });
 
-test('on a device the counts come by multicast, and nobody asks', async () => {
+test.runIf(DATAGRAMS)('on a device the counts come by multicast, and nobody asks', async () => {
   const ranks = await runRanks<Counted>('bsp-multicast', {
     kind: 'processes',
     size: 3,

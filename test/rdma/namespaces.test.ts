@@ -1,11 +1,12 @@
 /**
  * Ranks that share neither control memory nor process numbers, as on several hosts: in PID namespaces of their own,
- * connected by the device. Run by `npm run test:rdma`.
+ * connected by the device. Run by `npm run test:rdma`, and on libfabric by `npm run test:tcp`.
  */
 import { spawn } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { endMembers, failuresOf, follow, type Member, PROGRAM } from '../robustness/members.ts';
+import { ON_DEVICE } from './device.ts';
 
 const LONG = { timeout: 600_000 };
 
@@ -24,7 +25,7 @@ function ranks(size: number, how: string): Member[] {
         stdio: ['ignore', 'pipe', 'inherit'],
         env: {
           ...process.env,
-          ONESIDED_PROVIDER: 'rdma-core',
+          ...ON_DEVICE,
           ONESIDED_RANK: String(rank),
           ONESIDED_SIZE: String(size),
           ONESIDED_ROOT_ADDRESS: `127.0.0.1:${port}`,

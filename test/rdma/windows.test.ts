@@ -1,6 +1,6 @@
 /**
  * Windows on a real device: the conformance suite, RandomAccess, contended locks, and ranks that fail. Run by
- * `npm run test:rdma`.
+ * `npm run test:rdma`, and on libfabric by `npm run test:tcp`.
  */
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,9 @@ import { onesided } from '../launcher/command.ts';
 import { chapters } from '../ranks/conformance/chapters.ts';
 import { NONCONTIGUOUS_NAMES } from '../ranks/support/kinds.ts';
 import { runRanks, seedOfRun } from '../support/ranks.ts';
+import { ON_DEVICE, PROVIDER } from './device.ts';
 import { LARGE, ON_A_DEVICE } from './selections.ts';
 
-const ON_DEVICE = { ONESIDED_PROVIDER: 'rdma-core' };
 const program = (name: string): string => fileURLToPath(new URL(`../../build/programs/${name}.js`, import.meta.url));
 
 for (const chapter of Object.keys(chapters)) {
@@ -49,7 +49,7 @@ describe('windows on a device', () => {
   ])('RandomAccess, %s', LONG, async (variant, words) => {
     const file = `${tmpdir()}/gups-${variant}.json`;
     const args = ['--variant', variant, '--words', words, '--json', file];
-    const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', `${SECONDS}`];
+    const job = ['run', '-n', '2', '--provider', PROVIDER, '--timeout', `${SECONDS}`];
     const { code, stdout, stderr } = await onesided(...job, program('bench/hpcc/random-access'), '--', ...args);
     expect(code, stdout + stderr).toBe(0);
     const { verified, errors } = JSON.parse(readFileSync(file, 'utf8'));
@@ -70,7 +70,7 @@ describe('windows on a device', () => {
     // Of a small table, get-modify-put would lose more than may be lost.
     const words = way === 'get-modify-put' ? 2048 : 128;
     const args = ['--way', way, '--words', `${words}`, '--json', file, ...hints.split(' ').filter(Boolean)];
-    const job = ['run', '-n', '2', '--provider', 'rdma-core', '--timeout', `${SECONDS}`];
+    const job = ['run', '-n', '2', '--provider', PROVIDER, '--timeout', `${SECONDS}`];
     const { code, stdout, stderr } = await onesided(...job, program('bench/ranks/random-access'), '--', ...args);
     expect(code, stdout + stderr).toBe(0);
     const { errors, lost, updates } = JSON.parse(readFileSync(file, 'utf8'));
@@ -86,24 +86,30 @@ describe('windows on a device', () => {
 
   test('a rank that exits in an epoch is an error of all that wait for it', LONG, async () => {
     const args = ['--who=1', '--how=exit-in-fence-epoch', '--others=two-fences'];
-    const job = ['run', '-n', '3', '--provider', 'rdma-core', '--timeout', '60'];
+    const job = ['run', '-n', '3', '--provider', PROVIDER, '--timeout', '60'];
     const { code, stdout, stderr } = await onesided(...job, program('test/ranks/robust-endings'), '--', ...args);
     expect(code, stdout + stderr).toBe(3);
     expect(stdout.match(/ERR_RMA_RANK_FAILED/g), stdout + stderr).toHaveLength(2);
   });
 
   test('a device that is not there is named', LONG, async () => {
+    const before = process.env['ONESIDED_DEVICE'];
     process.env['ONESIDED_DEVICE'] = 'mlx5_7';
     const { code, stderr } = await onesided(
       'run',
       '-n',
       '2',
       '--provider',
-      'rdma-core',
+      PROVIDER,
       program('test/ranks/window-pscw'),
     );
-    delete process.env['ONESIDED_DEVICE'];
+    if (before === undefined) delete process.env['ONESIDED_DEVICE'];
+    else process.env['ONESIDED_DEVICE'] = before;
     expect(code).not.toBe(0);
-    expect(stderr).toMatch(/no device is named mlx5_7; this machine has rxe0/);
+    expect(stderr).toMatch(
+      PROVIDER === 'libfabric'
+        ? /ONESIDED_DEVICE="?mlx5_7"? is neither an address nor an interface/
+        : /no device is named mlx5_7; this machine has rxe0/,
+    );
   });
 });

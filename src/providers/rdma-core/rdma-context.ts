@@ -96,6 +96,21 @@ export function openRdma(
   return new RdmaCoreContext(native, endpoint, member, peers, heap);
 }
 
+/** A device that another library than libibverbs brings. */
+export interface RdmaVariant {
+  /** For refusals. */
+  readonly provider: string;
+  open(native: Native, endpoint: RdmaEndpoint, woken: () => void): RdmaContext;
+  /** What it claims beyond other devices, or does not claim. */
+  claims(device: RdmaContext): Partial<Capabilities>;
+}
+
+const LIBIBVERBS: RdmaVariant = {
+  provider: 'rdma-core',
+  open: (native, { device, port, gidIndex }, woken) => new native.RdmaContext!(device, port, gidIndex, woken),
+  claims: () => ({}),
+};
+
 /**
  * What the multicast groups of a RoCE network begin with, by the kind of the port's address: 239.192.0.0/16, of the
  * organization (RFC 2365), or ff18::, transient and of the organization (RFC 4291, 2.7).
@@ -140,18 +155,20 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     member: number,
     peers: readonly RdmaAddress[],
     heap: NeighbourHeap | undefined,
+    variant: RdmaVariant = LIBIBVERBS,
   ) {
     super("device's context");
-    const { device, port, gidIndex, transport } = endpoint;
+    const { device, port, transport } = endpoint;
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;
     try {
-      this.#device = new native.RdmaContext!(device, port, gidIndex, () => {
+      this.#device = variant.open(native, endpoint, () => {
         if (!this.isClosed) this.parking.woken();
       });
     } catch (cause) {
-      throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider rdma-core: ${(cause as Error).message}`, { cause });
+      const why = `provider ${variant.provider}: ${(cause as Error).message}`;
+      throw new RmaError('ERR_PROVIDER_UNAVAILABLE', why, { cause });
     }
     const limits = this.#device.describe();
     const datagrams = transport !== 'iWARP' && limits.maxAh > 0;
@@ -166,6 +183,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
       datagrams,
       multicast,
       barrier: datagrams,
+      ...variant.claims(this.#device),
     });
     this.gid = limits.gid;
     this.own = { gid: limits.gid, lid: limits.lid, mtu: limits.mtu };

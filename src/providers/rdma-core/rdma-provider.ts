@@ -1,10 +1,10 @@
 /** RDMA devices as one of the providers: which device a rank opens, and how its peers find it. */
 import { RmaError, show } from '../../errors.ts';
 import type { Native, RdmaDevice } from '../../native.ts';
-import type { HeapAddress } from '../process-heap.ts';
 import { availability, type DistantContext, providerKind, showAvailability } from '../provider-kind.ts';
 import { addressAt, hostAt, type RdmaAddress, storeAddress } from './addresses.ts';
-import { NeighbourHeap } from './neighbours.ts';
+import { DistantNeighbours } from './distant-neighbours.ts';
+import type { NeighbourHeap } from './neighbours.ts';
 import { openRdma, type RdmaCoreContext } from './rdma-context.ts';
 import { chooseEndpoint, type RdmaChoice, rdmaDevices } from './rdma-devices.ts';
 
@@ -36,43 +36,17 @@ function openDevice(table: Int32Array, rank: number, size: number, heap?: Neighb
   return context;
 }
 
-/**
- * Whether ranks of one host put and get by loads and stores, in a job on several hosts. `ONESIDED_NEIGHBOURS=device`:
- * no, as with all others.
- */
-function neighboursMap(): boolean {
-  const how = process.env['ONESIDED_NEIGHBOURS'] ?? 'memory';
-  if (how === 'memory' || how === 'device') return how === 'memory';
-  throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `ONESIDED_NEIGHBOURS must be memory or device, not ${show(how)}`);
-}
-
-/** Of a rank of a job on several hosts: its device, and where neighbours find its memory. */
-interface DistantAddress extends RdmaAddress {
-  readonly heap?: Omit<HeapAddress, 'pid'>;
-}
-
 function openDistant(native: Native, table: Int32Array, rank: number, size: number): DistantContext {
-  const heap = neighboursMap() ? new NeighbourHeap(native, rank) : undefined;
-  const context = openDevice(table, rank, size, heap);
-  const { gid } = context.own;
-  const host = hostAt(gid);
-  const address: DistantAddress = {
-    ...context.own,
-    ...(heap && { heap: { fd: heap.address.fd, key: heap.address.key } }),
-  };
+  const neighbours = new DistantNeighbours(native, rank);
+  const context = openDevice(table, rank, size, neighbours.heap);
+  const host = hostAt(context.own.gid);
   return {
     context,
-    address,
+    address: { ...context.own, ...neighbours.onCard },
     hosts: host === undefined ? [] : [host],
-    store(addresses, neighbours) {
-      const all = addresses as readonly DistantAddress[];
-      for (const [other, address] of all.entries()) storeAddress(table, other, address);
-      heap?.setPeers(
-        all.map(({ heap }, other) => {
-          const pid = neighbours[other];
-          return pid !== undefined && heap ? { pid, ...heap } : undefined;
-        }),
-      );
+    store(addresses, processes) {
+      for (const [other, address] of addresses.entries()) storeAddress(table, other, address as RdmaAddress);
+      neighbours.setPeers(addresses, processes);
     },
   };
 }

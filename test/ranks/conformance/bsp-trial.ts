@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Communicator, RmaError } from 'onesided';
 import { type Bsp, type BspOptions, begin } from 'onesided/bsp';
+import { HAS_DATAGRAMS } from '../support/provider.ts';
 import type { Trial } from './requirement.ts';
 
 const PACKED: BspOptions = { delivery: 'packed', headers: 'plain', counts: 'tree' };
@@ -14,10 +15,10 @@ const DATAGRAMS: BspOptions[] = [
 
 /**
  * What ranks have by themselves; and messages, where they could share memory, with other headers and counts, and now
- * and then in packets that are paced, or in datagrams.
+ * and then in packets that are paced, or in datagrams if there are any.
  */
 export function waysOf({ shared }: Trial): readonly BspOptions[] {
-  return [{}, { ...PACKED, ...shared.pick([{}, ...PACED, ...DATAGRAMS]) }];
+  return [{}, { ...PACKED, ...shared.pick([{}, ...PACED, ...(HAS_DATAGRAMS ? DATAGRAMS : [])]) }];
 }
 
 /** Datagrams, in one way or another. */

@@ -27,8 +27,11 @@ export interface Requirement {
   readonly like: readonly string[];
   /** The fewest ranks on which it says anything. */
   readonly from: number;
-  /** Ranks load and store each other's parts, which devices do not offer: there the library says so. */
-  readonly needs?: 'shared memory';
+  /**
+   * Ranks load and store each other's parts, which devices do not offer; or datagrams, which not all of them have:
+   * there the library says so.
+   */
+  readonly needs?: 'shared memory' | 'datagrams';
   /** Absent: there is no test, and `why` says why. */
   readonly run?: (t: Trial) => unknown;
   readonly why?: string;
@@ -64,7 +67,8 @@ export function collector(): Collector {
     requirement: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, run }),
     shared: (section, says, like, run, from = 1) =>
       add({ section, says, like: names(like), from, needs: 'shared memory', run }),
-    lossy: (section, says, like, run, from = 1) => add({ section, says, like: names(like), from, isLossy: true, run }),
+    lossy: (section, says, like, run, from = 1) =>
+      add({ section, says, like: names(like), from, needs: 'datagrams', isLossy: true, run }),
     untested: (section, says, why) => add({ section, says, like: [], from: 1, why }),
   };
 }

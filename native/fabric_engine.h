@@ -1,0 +1,430 @@
+// Reliable-connected queue pairs over libfabric's reliable datagram endpoints (FI_EP_RDM): a VerbsLibrary whose devices
+// are libfabric's providers. docs/decisions/044-libfabric.md says why it is so.
+//
+//   RDMA writes and reads  fi_writemsg until they are delivered, fi_readmsg
+//   atomics                fi_fetch_atomic, fi_compare_atomic
+//   sends, immediates      messages in chunks of 16 KiB into receives that are always posted. The receives of queue
+//                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused
+//   keys                   the program has random handles of 32 bits. The real key, of 63 bits, and what it allows are
+//                          asked of the owner once for each queue pair; what is not allowed is then refused here, where
+//                          it breaks no connection
+//
+// Order. A queue pair hands its requests over in the order of posting, and completes them in that order. The engine
+// keeps the order of messages, and some engines that of writes (`ordered`). What else must not overtake waits here:
+// `mustWait` in fabric_requests.cc has the rules.
+//
+// Threads. Everything below is under one lock, `Engine::mutex`, which also guards every call into libfabric, except
+// the atomics that say so. The threads are those that use the verbs (the JavaScript thread, helpers), and one of the
+// engine's own, which makes progress when nobody polls (fabric_progress.cc). A method that has no lock of its own is
+// called with it.
+#pragma once
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+
+#include <sys/uio.h>
+#include <time.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "fabric_library.h"
+#include "verbs_library.h"
+
+namespace onesided::fabric {
+
+// Of a message: above this, ofi_rxm would fetch it from memory whose key can be guessed.
+constexpr size_t kMessage = 16384;
+// Receives that are posted.
+constexpr int kReceives = 64;
+// Entries of a request, at either end.
+constexpr int kEntries = 4;
+constexpr size_t kInline = 64;
+// Chunks of a queue pair that have left and were not acknowledged: 1 MiB, which is what waits at most for a receive.
+constexpr uint32_t kWindow = 64;
+// Messages that wait at most at a queue pair: a window, and questions for keys. More comes from none that is connected.
+constexpr size_t kMostPending = 4 * kWindow;
+
+inline double now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+enum class Kind : uint8_t {
+  kSend = 1,
+  kSendWithImmediate,
+  kWriteWithImmediate,
+  kAccepted,   // all chunks up to `number`
+  kRefused,    // the chunk `number`, with `status`
+  kAskKey,     // of the region that `immediate` names
+  kKey,        // the answer
+  kKeyGone,    // `immediate` names it; or, with kAll, all that the queue pair gave
+  kForgotten,  // the answer
+  kPing,       // is the queue pair there, and which chunks has it got? With the sender's own tag and name
+  kPong,       // `number` have arrived, up to `immediate` were accepted; `status`: 0 if it is there
+  kFault       // a request of the peer's was not allowed
+};
+enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4 };
+
+// What every message begins with. All numbers are little-endian: so are all processors with these devices.
+struct Header {
+  // What the receiver has told its peers, through the job's own connections. Whoever does not know it is a stranger.
+  uint64_t tag = 0;
+  Kind kind{};
+  uint8_t flags = 0;
+  uint8_t status = 0;
+  // How often the sender tries again when there is no receive; 7: for ever.
+  uint8_t retries = 0;
+  // Queue pairs, of the receiver and of the sender.
+  uint32_t to = 0;
+  uint32_t from = 0;
+  uint32_t number = 0;
+  uint32_t immediate = 0;
+  // Of a message in chunks: its bytes, and where this chunk stands.
+  uint32_t total = 0;
+  uint32_t offset = 0;
+  uint32_t unused = 0;
+};
+static_assert(sizeof(Header) == 40, "the header of a message");
+constexpr size_t kChunk = kMessage - sizeof(Header);
+
+enum Answer : int32_t { kAsked = 0, kKnown = 1, kUnknown = -1, kNoQueuePair = -2 };
+// What the owner says of a region.
+struct RemoteRegion {
+  uint64_t base = 0;
+  uint64_t length = 0;
+  uint64_t key = 0;
+  int32_t access = 0;
+  int32_t answer = kAsked;
+  // The queue pair there takes no reads and atomics at all.
+  int32_t noReads = 0;
+  int32_t unused = 0;
+};
+
+struct Qp;
+struct Peer;
+
+// What libfabric gives back when it is done with something. It needs the context's memory until then.
+struct Operation {
+  fi_context2 context;
+  enum class Type : uint8_t { kRequest, kMessage, kLanding } type = Type::kRequest;
+};
+
+// A work request.
+struct Request : Operation {
+  // Null: the queue pair has forgotten it, and the engine still has it.
+  Qp* qp = nullptr;
+  uint64_t id = 0;
+  ibv_wr_opcode opcode{};
+  unsigned flags = 0;
+  int entries = 0;
+  iovec local[kEntries];
+  void* descriptors[kEntries];
+  unsigned char inlined[kInline];
+  uint64_t remote = 0;
+  uint32_t rkey = 0;
+  uint32_t immediate = 0;
+  uint32_t bytes = 0;
+  // Of an atomic. The result stays here until it is complete: a device that is late writes nobody's memory.
+  uint64_t operands[2] = {};
+  uint64_t result = 0;
+  // Of a message: what was handed over, and the number of its last chunk, valid when all was.
+  uint32_t sent = 0;
+  uint32_t lastChunk = 0;
+  // Everything of it was handed over, or it has failed.
+  bool issued = false;
+  // Its access of remote memory was handed over; and has come back.
+  bool outside = false;
+  bool accessed = false;
+  bool acknowledged = false;
+  // The engine lost it: the owner is asked why (fabric_peers.cc).
+  bool doubtful = false;
+  int status = IBV_WC_SUCCESS;
+  // When it was first tried.
+  double since = 0;
+};
+
+// A message that the engine has, or that waits for it.
+struct Message : Operation {
+  Peer* peer = nullptr;
+  size_t bytes = 0;
+  unsigned char data[1];
+};
+
+// A receive of the endpoint.
+struct Landing : Operation {
+  unsigned char data[kMessage + 64];
+};
+
+struct Peer {
+  fi_addr_t address = FI_ADDR_UNSPEC;
+  uint64_t tag = 0;
+  // Control messages that the engine did not take yet, in order. Other messages wait behind them.
+  std::deque<Message*> backlog;
+  bool backlogged = false;
+  // What the engine would give back with an error if the peer died: writes, reads, and messages that the system has not
+  // taken. Not atomics, which do not come back.
+  uint32_t held = 0;
+  // Something has come from it, or was delivered to it, since the connection was last lost.
+  bool connected = false;
+  // It was connected once.
+  bool known = false;
+  // Since when the engine takes nothing for it; 0: it does.
+  double refusedSince = 0;
+  // It did not answer in time when a key was withdrawn: nobody waits for it again until it is heard.
+  bool mute = false;
+};
+
+struct Receive {
+  uint64_t id = 0;
+  int entries = 0;
+  std::array<ibv_sge, kEntries> list;
+};
+
+// A message that waits for a receive, or for its queue pair to be connected.
+struct Arrival {
+  Header header;
+  fi_addr_t from;
+  std::string data;
+  // When it is refused if there is still no receive; 0: never.
+  double deadline = 0;
+};
+
+struct Pd : ibv_pd {
+  int users = 0;
+};
+
+struct Channel : ibv_comp_channel {
+  int writer = -1;
+};
+
+struct Cq : ibv_cq {
+  std::deque<ibv_wc> completions;
+  int users = 0;
+  enum { kQuiet, kNext, kNextSolicited } armed = kQuiet;
+};
+
+struct Srq : ibv_srq {
+  std::deque<Receive> receives;
+  uint32_t most = 0;
+  // Below so many receives an event is raised, once; 0: never.
+  uint32_t limit = 0;
+  int users = 0;
+  // Queue pairs with messages that wait for a receive.
+  std::unordered_set<Qp*> starving;
+};
+
+struct Mr : ibv_mr {
+  fid_mr* region = nullptr;
+  int access = 0;
+  uint64_t key = 0;
+  // Which queue pairs were told its key.
+  std::vector<std::pair<Peer*, uint32_t>> told;
+};
+
+struct Qp : ibv_qp {
+  ibv_qp_cap cap{};
+  bool signalAll = false;
+  Peer* peer = nullptr;
+  uint32_t dest = 0;
+  int access = 0;
+  uint8_t destReads = 128;
+  uint8_t rnrRetries = 7;
+  // Of receivers that are not ready: seconds between tries.
+  double rnrTimer = 1e-5;
+
+  // Sending. The last `unissued` of the requests have not left, or not wholly.
+  std::deque<Request*> requests;
+  size_t unissued = 0;
+  uint32_t writing = 0;
+  uint32_t reading = 0;
+  uint32_t atomics = 0;
+  uint32_t chunks = 0;
+  uint32_t unacknowledged = 0;
+  // A request has failed and waits for its turn to complete: nothing behind it leaves.
+  bool poisoned = false;
+  bool stalled = false;
+  std::unordered_map<uint32_t, RemoteRegion> regions;
+  // When the peer was last asked whether it is there; whether it has answered; since when it says that it is not.
+  double pinged = 0;
+  bool answered = true;
+  double absentSince = 0;
+
+  // Receiving.
+  std::deque<Receive> receives;
+  std::deque<Arrival> pending;
+  bool receiving = false;
+  Receive current;
+  uint32_t currentBytes = 0;
+  uint32_t accepted = 0;
+  bool ackDue = false;
+  bool limited = false;
+  // Somebody was told a key through it.
+  bool told = false;
+
+  bool isOpen() const { return state == IBV_QPS_RTR || state == IBV_QPS_RTS; }
+};
+
+// The provider's properties that decide how it is used.
+struct Traits {
+  // Writes and messages keep their order, and so do writes among each other.
+  bool ordered = false;
+  // Remote addresses are offsets into the region.
+  bool offsets = false;
+  // The key is chosen by the provider.
+  bool ownKeys = false;
+  // There is no descriptor to sleep on.
+  bool mustLook = false;
+};
+
+class Engine {
+ public:
+  // `device` is "provider" or "provider|address". nullptr: `why` says why not.
+  static std::unique_ptr<Engine> open(const std::string& device, std::string* why);
+  ~Engine();
+
+  static Engine& of(ibv_context* context);
+
+  // fabric_endpoint.cc
+  bool begin(const std::string& device, std::string* why);
+  bool beginThread();
+  int addPeer(const void* name, size_t bytes, uint64_t tag);
+  bool agreesWithProcessor();
+
+  // fabric_progress.cc
+  int progress();
+  void run();
+  void kick();
+  void end();
+
+  // fabric_messages.cc
+  void control(Peer& peer, Header header, const void* data = nullptr, size_t bytes = 0);
+  bool message(Peer& peer, Header header, const void* data, size_t bytes);
+  void arrive(const unsigned char* data, size_t bytes, fi_addr_t from);
+  void drain(Peer& peer);
+  void acknowledge();
+
+  // fabric_requests.cc
+  int post(Qp& qp, const ibv_send_wr& wr);
+  void pump(Qp& qp);
+  void retire(Qp& qp);
+  void fail(Qp& qp);
+  void accepted(Qp& qp, uint32_t number);
+  void refused(Qp& qp, uint32_t number, int status);
+  void accessed(Request* request, int error);
+  void release(Request* request);
+
+  // fabric_receives.cc
+  void deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
+  void takePending(Qp& qp);
+  void feed(Srq& srq);
+  void flushReceives(Qp& qp);
+  void expire();
+  const Mr* localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const;
+  bool take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
+  bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  bool takeReceive(Qp& qp);
+  void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
+  void refuse(Qp& qp, const Header& header, ibv_wc_status status);
+
+  // fabric_keys.cc
+  const RemoteRegion* region(Qp& qp, uint32_t rkey);
+  int refusal(const Request& request, const RemoteRegion& region) const;
+  void answerKey(Qp& qp, const Header& header);
+  void answerNoKey(const Header& header, fi_addr_t from);
+  void takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  ibv_mr* registerMemory(Pd* pd, void* address, size_t length, int access);
+  int deregister(Mr* mr, std::unique_lock<std::mutex>& lock);
+  void withdraw(Qp& qp, std::unique_lock<std::mutex>* lock);
+
+  // fabric_peers.cc
+  Peer* peerAt(fi_addr_t address);
+  void heard(Peer& peer);
+  void lost(Peer& peer);
+  void look();
+  void pong(const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
+  void takePong(Qp& qp, const Header& header);
+  enum class Sockets { kBefore, kOpened, kLater };
+  void markSockets(Sockets when);
+
+  void complete(ibv_cq* cq, const ibv_wc& wc, bool solicited);
+  void raise(const ibv_async_event& event);
+  Qp* queuePair(uint32_t number) {
+    const auto found = qps.find(number);
+    return found == qps.end() ? nullptr : found->second;
+  }
+
+  const Library* library = nullptr;
+  std::mutex mutex;
+  fi_info* info = nullptr;
+  fid_fabric* fabric = nullptr;
+  fid_domain* domain = nullptr;
+  fid_av* av = nullptr;
+  fid_cq* cq = nullptr;
+  fid_ep* ep = nullptr;
+  int cqDescriptor = -1;
+  int wake = -1;
+  // Where asynchronous events are written and read.
+  int eventReader = -1;
+  int eventWriter = -1;
+  Traits traits;
+  std::string provider;
+  // The endpoint's, in the provider's own format.
+  std::string name;
+  uint64_t tag = 0;
+  size_t injectable = 0;
+
+  // Peers stay as long as the engine: the engine knows them by address.
+  std::vector<std::unique_ptr<Peer>> peers;
+  std::unordered_map<std::string, int> peersByName;
+  std::unordered_map<fi_addr_t, Peer*> peersByAddress;
+  std::unordered_map<uint32_t, Qp*> qps;
+  std::unordered_map<uint32_t, Mr*> mrs;
+  std::vector<std::unique_ptr<Landing>> landings;
+  std::vector<std::unique_ptr<Request>> spare;
+  // Queue pairs with requests that wait, with acknowledgements to send, with messages that may expire; peers with a
+  // backlog.
+  std::vector<Qp*> stalled;
+  std::vector<Qp*> acks;
+  std::vector<Qp*> limited;
+  std::vector<Peer*> backlogged;
+  uint32_t numbers = 0;
+  // What the engine has that will come back.
+  uint32_t outstanding = 0;
+  // Withdrawals of keys: which one, and how many have not answered it.
+  uint32_t withdrawal = 0;
+  uint32_t owed = 0;
+  std::unordered_set<int> foreign;
+  bool socketsDue = false;
+  double looked = 0;
+  // Any thread, without the lock: when somebody last polled; nobody will until a completion wakes them; the end.
+  std::atomic<double> polled{0};
+  std::atomic<bool> asleep{false};
+  std::atomic<bool> stopping{false};
+  std::thread thread;
+};
+
+struct Context : ibv_context {
+  std::unique_ptr<Engine> engine;
+};
+
+inline Engine& Engine::of(ibv_context* context) { return *static_cast<Context*>(context)->engine; }
+
+// Random bits of the system.
+void randomBytes(void* to, size_t bytes);
+
+// The table for RdmaContext, or nullptr and why not.
+const VerbsLibrary* fabricVerbs(const char** reason);
+
+}  // namespace onesided::fabric

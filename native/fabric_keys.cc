@@ -1,0 +1,218 @@
+// Memory regions, and their keys.
+//
+// The keys that programs see are random handles of 32 bits. Behind one stands the key that libfabric checks at every
+// access: 63 random bits, or what the provider chooses. A queue pair asks the owner for it when it first uses a handle,
+// and hears what it may do with it: the owner's rights and those of its queue pair. From then on the initiator refuses
+// what is not allowed, as the owner's device would. (An access that libfabric refuses ends the connection of the two
+// processes, and with it everything that is under way on it.)
+//
+// A region that is given back is withdrawn: all that were told its key are told to forget it, and the call waits until
+// they have, or for a tenth of a second. So no access comes in behind it that would break a connection.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <rdma/fi_errno.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "fabric_engine.h"
+
+namespace onesided::fabric {
+namespace {
+
+constexpr double kPatience = 0.1;
+
+// Tells a queue pair to forget a key, or all; whether somebody will answer.
+bool withdrawFrom(Engine& e, Peer& peer, Header header, bool wait) {
+  header.kind = Kind::kKeyGone;
+  header.number = wait && !peer.mute ? e.withdrawal : 0;
+  e.control(peer, header);
+  return header.number != 0;
+}
+
+// Waits until all who were told have answered. Others may take the lock meanwhile; the caller's objects stay, since
+// only it may end them.
+void settle(Engine& e, const std::vector<Peer*>& asked, std::unique_lock<std::mutex>& lock) {
+  const double begin = now();
+  while (e.owed > 0 && now() - begin < kPatience) {
+    e.progress();
+    if (e.owed == 0) return;
+    lock.unlock();
+    usleep(50);
+    lock.lock();
+  }
+  if (e.owed == 0) return;
+  e.owed = 0;
+  for (Peer* peer : asked) peer->mute = true;
+}
+
+void nextWithdrawal(Engine& e) {
+  e.owed = 0;
+  if (++e.withdrawal == 0) e.withdrawal = 1;
+}
+
+}  // namespace
+
+void randomBytes(void* to, size_t bytes) {
+  auto* at = static_cast<unsigned char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = getrandom(at, bytes, 0);
+    if (got <= 0) continue;
+    at += got;
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+// What a queue pair knows of a key; nullptr: it has asked.
+const RemoteRegion* Engine::region(Qp& qp, uint32_t rkey) {
+  const auto found = qp.regions.find(rkey);
+  if (found != qp.regions.end()) return found->second.answer == kAsked ? nullptr : &found->second;
+  qp.regions[rkey] = {};
+  Header header;
+  header.kind = Kind::kAskKey;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  header.immediate = rkey;
+  control(*qp.peer, header);
+  return nullptr;
+}
+
+// Why a request may not, or success.
+int Engine::refusal(const Request& r, const RemoteRegion& region) const {
+  if (region.answer == kNoQueuePair) return IBV_WC_RETRY_EXC_ERR;
+  const bool atomic = r.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool read = r.opcode == IBV_WR_RDMA_READ;
+  if (region.noReads != 0 && (atomic || read)) return IBV_WC_REM_INV_REQ_ERR;
+  if (atomic && (r.remote & 7) != 0) return IBV_WC_REM_INV_REQ_ERR;
+  const int needed = atomic ? IBV_ACCESS_REMOTE_ATOMIC : read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  const bool allowed = region.answer == kKnown && (region.access & needed) != 0 && r.remote >= region.base &&
+                       r.remote - region.base <= region.length &&
+                       r.bytes <= region.length - (r.remote - region.base);
+  return allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+}
+
+void Engine::answerKey(Qp& qp, const Header& header) {
+  RemoteRegion answer;
+  answer.answer = kUnknown;
+  answer.noReads = qp.destReads == 0;
+  const auto found = mrs.find(header.immediate);
+  if (found != mrs.end() && found->second->pd == qp.pd) {
+    Mr& mr = *found->second;
+    answer.base = reinterpret_cast<uint64_t>(mr.addr);
+    answer.length = mr.length;
+    answer.access = mr.access & qp.access;
+    answer.answer = kKnown;
+    // Whoever may do nothing needs no key.
+    if (answer.access != 0) answer.key = mr.key;
+    mr.told.emplace_back(qp.peer, header.from);
+    qp.told = true;
+  }
+  Header reply;
+  reply.kind = Kind::kKey;
+  reply.to = header.from;
+  reply.from = qp.qp_num;
+  reply.immediate = header.immediate;
+  control(*qp.peer, reply, &answer, sizeof answer);
+}
+
+// To a question for a queue pair that is not there any more.
+void Engine::answerNoKey(const Header& header, fi_addr_t from) {
+  Peer* peer = peerAt(from);
+  if (peer == nullptr) return;
+  RemoteRegion answer;
+  answer.answer = kNoQueuePair;
+  Header reply;
+  reply.kind = Kind::kKey;
+  reply.to = header.from;
+  reply.from = header.to;
+  reply.immediate = header.immediate;
+  control(*peer, reply, &answer, sizeof answer);
+}
+
+void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+  const auto found = qp.regions.find(header.immediate);
+  if (bytes < sizeof(RemoteRegion) || found == qp.regions.end()) return;
+  std::memcpy(&found->second, data, sizeof(RemoteRegion));
+  // A request that the connection has lost: was it its own fault?
+  for (Request* r : qp.requests) {
+    if (!r->doubtful || r->rkey != header.immediate) continue;
+    r->doubtful = false;
+    r->status = refusal(*r, found->second);
+    if (r->status == IBV_WC_SUCCESS) r->status = IBV_WC_REM_OP_ERR;
+  }
+  retire(qp);
+  pump(qp);
+}
+
+ibv_mr* Engine::registerMemory(Pd* pd, void* address, size_t length, int access) {
+  uint64_t rights = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
+  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= FI_REMOTE_READ;
+  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= FI_REMOTE_WRITE;
+  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= FI_REMOTE_READ | FI_REMOTE_WRITE;
+  auto mr = std::make_unique<Mr>();
+  int result = -FI_ENOKEY;
+  // A key that is taken already is nearly impossible.
+  for (int tries = 0; result == -FI_ENOKEY && tries < 3; tries++) {
+    uint64_t key = 0;
+    if (!traits.ownKeys) randomBytes(&key, sizeof key);
+    result = fi_mr_reg(domain, address, length, rights, 0, key & ~FI_PROV_SPECIFIC, 0, &mr->region, nullptr);
+  }
+  if (result != 0) {
+    errno = -result;
+    return nullptr;
+  }
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->access = access;
+  mr->key = fi_mr_key(mr->region);
+  do randomBytes(&mr->rkey, sizeof mr->rkey);
+  while (mr->rkey == 0 || mrs.count(mr->rkey) > 0);
+  mr->lkey = mr->rkey;
+  mrs[mr->lkey] = mr.get();
+  pd->users++;
+  return mr.release();
+}
+
+int Engine::deregister(Mr* mr, std::unique_lock<std::mutex>& lock) {
+  mrs.erase(mr->lkey);
+  nextWithdrawal(*this);
+  std::vector<Peer*> asked;
+  for (const auto& [peer, number] : mr->told) {
+    Header header;
+    header.to = number;
+    header.immediate = mr->rkey;
+    // From whatever queue pair: `to` is connected to one of this engine's.
+    header.flags = 0;
+    if (!withdrawFrom(*this, *peer, header, true)) continue;
+    owed++;
+    asked.push_back(peer);
+  }
+  if (owed > 0) settle(*this, asked, lock);
+  const int result = fi_close(&mr->region->fid);
+  static_cast<Pd*>(mr->pd)->users--;
+  delete mr;
+  return -result;
+}
+
+// All keys that were told through a queue pair, because its rights change or it ends. With a lock: waits for the
+// answer.
+void Engine::withdraw(Qp& qp, std::unique_lock<std::mutex>* lock) {
+  if (!qp.told || qp.peer == nullptr) return;
+  qp.told = false;
+  Header header;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  header.flags = kAll;
+  if (lock != nullptr) nextWithdrawal(*this);
+  if (!withdrawFrom(*this, *qp.peer, header, lock != nullptr)) return;
+  owed = 1;
+  settle(*this, {qp.peer}, *lock);
+}
+
+}  // namespace onesided::fabric
+
+#endif

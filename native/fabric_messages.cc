@@ -1,0 +1,167 @@
+// Messages between engines: how they leave, and who takes what arrives.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <rdma/fi_errno.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "fabric_engine.h"
+
+namespace onesided::fabric {
+namespace {
+
+Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t bytes) {
+  auto* message = new (std::malloc(sizeof(Message) + sizeof header + bytes)) Message();
+  message->type = Operation::Type::kMessage;
+  message->peer = &peer;
+  message->bytes = sizeof header + bytes;
+  std::memcpy(message->data, &header, sizeof header);
+  if (bytes > 0) std::memcpy(message->data + sizeof header, data, bytes);
+  return message;
+}
+
+ssize_t hand(Engine& engine, Message* message) {
+  iovec piece{message->data, message->bytes};
+  void* descriptor = nullptr;
+  fi_msg m{};
+  m.msg_iov = &piece;
+  m.desc = &descriptor;
+  m.iov_count = 1;
+  m.addr = message->peer->address;
+  m.context = &message->context;
+  const ssize_t result = fi_sendmsg(engine.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  if (result != 0) return result;
+  engine.outstanding++;
+  message->peer->held++;
+  message->peer->refusedSince = 0;
+  return 0;
+}
+
+}  // namespace
+
+// A message that must leave, in order behind those that must have left before.
+void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) {
+  header.tag = peer.tag;
+  if (peer.backlog.empty() && bytes == 0 && sizeof header <= injectable &&
+      fi_inject(ep, &header, sizeof header, peer.address) == 0) {
+    return;
+  }
+  Message* message = makeMessage(peer, header, data, bytes);
+  if (peer.backlog.empty() && hand(*this, message) == 0) return;
+  peer.backlog.push_back(message);
+  if (peer.refusedSince == 0) peer.refusedSince = now();
+  if (!peer.backlogged) backlogged.push_back(&peer);
+  peer.backlogged = true;
+}
+
+// A message that may be tried again later: false if it did not leave.
+bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) {
+  if (!peer.backlog.empty()) return false;
+  header.tag = peer.tag;
+  unsigned char whole[256];
+  if (sizeof header + bytes <= injectable && sizeof header + bytes <= sizeof whole) {
+    std::memcpy(whole, &header, sizeof header);
+    if (bytes > 0) std::memcpy(whole + sizeof header, data, bytes);
+    return fi_inject(ep, whole, sizeof header + bytes, peer.address) == 0;
+  }
+  Message* message = makeMessage(peer, header, data, bytes);
+  if (hand(*this, message) == 0) return true;
+  std::free(message);
+  return false;
+}
+
+void Engine::drain(Peer& peer) {
+  while (!peer.backlog.empty() && hand(*this, peer.backlog.front()) == 0) peer.backlog.pop_front();
+}
+
+// The acknowledgements that are due: one for all chunks that were accepted since the last time.
+void Engine::acknowledge() {
+  for (Qp* qp : acks) {
+    qp->ackDue = false;
+    Header header;
+    header.kind = Kind::kAccepted;
+    header.to = qp->dest;
+    header.from = qp->qp_num;
+    header.number = qp->accepted;
+    if (qp->peer != nullptr) control(*qp->peer, header);
+  }
+  acks.clear();
+}
+
+void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
+  Header header;
+  if (bytes < sizeof header) return;
+  std::memcpy(&header, data, sizeof header);
+  data += sizeof header;
+  bytes -= sizeof header;
+  // A stranger's.
+  if (header.tag != tag) return;
+  if (Peer* peer = peerAt(from)) heard(*peer);
+  Qp* qp = queuePair(header.to);
+  // From the queue pair that this one is connected to. Before it is connected, nobody knows.
+  const bool mine = qp != nullptr && qp->peer != nullptr && qp->dest == header.from &&
+                    (from == qp->peer->address || from == FI_ADDR_NOTAVAIL);
+  switch (header.kind) {
+    case Kind::kSend:
+    case Kind::kSendWithImmediate:
+    case Kind::kWriteWithImmediate:
+    case Kind::kAskKey:
+      if (qp != nullptr && qp->state != IBV_QPS_ERR) {
+        deliver(*qp, header, from, data, bytes);
+      } else if (header.kind == Kind::kAskKey) {
+        answerNoKey(header, from);
+      } else if (Peer* peer = peerAt(from)) {
+        Header answer;
+        answer.kind = Kind::kRefused;
+        answer.to = header.from;
+        answer.from = header.to;
+        answer.number = header.number;
+        answer.status = IBV_WC_RETRY_EXC_ERR;
+        control(*peer, answer);
+      }
+      return;
+    case Kind::kAccepted:
+      if (mine) accepted(*qp, header.number);
+      return;
+    case Kind::kRefused:
+      if (mine) refused(*qp, header.number, header.status);
+      return;
+    case Kind::kKey:
+      if (mine) takeKey(*qp, header, data, bytes);
+      return;
+    case Kind::kKeyGone: {
+      Peer* peer = peerAt(from);
+      if (qp != nullptr && qp->peer == peer && peer != nullptr) {
+        if ((header.flags & kAll) == 0) qp->regions.erase(header.immediate);
+        else if (mine) qp->regions.clear();
+      }
+      // Whoever withdraws it waits, also if there is no queue pair any more.
+      if (peer == nullptr || header.number == 0) return;
+      Header answer;
+      answer.kind = Kind::kForgotten;
+      answer.number = header.number;
+      control(*peer, answer);
+      return;
+    }
+    case Kind::kForgotten:
+      if (header.number == withdrawal && owed > 0) owed--;
+      return;
+    case Kind::kPing:
+      pong(header, from, data, bytes);
+      return;
+    case Kind::kPong:
+      if (mine) takePong(*qp, header);
+      return;
+    case Kind::kFault:
+      if (mine) fail(*qp);
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace onesided::fabric
+
+#endif

@@ -1,0 +1,182 @@
+// Peers: whether they are there, and what a queue pair does if one is not.
+//
+// Nothing here says that a process is dead only because it does not answer: it may be stopped, and then its kernel
+// keeps the connection. What the engine has for a dead process comes back with an error, a new connection is refused,
+// and atomics do not come back at all. So a request that is old asks the peer, by a message:
+//
+//   answered: there           goes on waiting; learns what the connection has lost, if anything
+//   answered: not connected   a device would get no answer: RETRY_EXC_ERR after a while
+//   no answer                 goes on waiting, and asks again
+//   refused for long, and nothing is held that a death would give back: RETRY_EXC_ERR
+//
+// The question says where its sender is: a peer that was never told so can answer, too.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fabric_engine.h"
+
+namespace onesided::fabric {
+namespace {
+
+// Seconds: between two looks; how old a request is that is looked after; after which a question is asked again, since
+// its answer may have been lost; how long a queue pair may be absent; how long the engine may refuse a peer that was
+// connected, and one that was not yet.
+constexpr double kBetween = 0.25;
+constexpr double kOld = 0.5;
+constexpr double kAgain = 2;
+constexpr double kAbsent = 2;
+constexpr double kRefused = 2;
+constexpr double kUnconnected = 30;
+
+bool isGone(const Qp& qp, double time) {
+  const Peer& peer = *qp.peer;
+  if (qp.absentSince != 0 && time - qp.absentSince > kAbsent) return true;
+  const double limit = peer.known ? kRefused : kUnconnected;
+  return peer.refusedSince != 0 && peer.held == 0 && time - peer.refusedSince > limit;
+}
+
+void ping(Engine& e, Qp& qp, double time) {
+  qp.pinged = time;
+  qp.answered = false;
+  Header header;
+  header.kind = Kind::kPing;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  header.number = qp.chunks;
+  std::string self(reinterpret_cast<const char*>(&e.tag), sizeof e.tag);
+  self += e.name;
+  e.control(*qp.peer, header, self.data(), self.size());
+}
+
+}  // namespace
+
+Peer* Engine::peerAt(fi_addr_t address) {
+  const auto found = peersByAddress.find(address);
+  return found == peersByAddress.end() ? nullptr : found->second;
+}
+
+// Something has come from it, or was delivered to it.
+void Engine::heard(Peer& peer) {
+  peer.mute = false;
+  if (peer.connected) return;
+  peer.connected = peer.known = true;
+  socketsDue = true;
+}
+
+// The connection to it has broken. The next message makes a new one, if it lives.
+void Engine::lost(Peer& peer) { peer.connected = false; }
+
+// Looks after requests that wait for long.
+void Engine::look() {
+  const double time = now();
+  if (time - looked < kBetween) return;
+  looked = time;
+  std::vector<Qp*> gone;
+  for (const auto& [number, qp] : qps) {
+    if (qp->requests.empty() || qp->state != IBV_QPS_RTS || qp->peer == nullptr) continue;
+    Request& first = *qp->requests.front();
+    if (first.since == 0) first.since = time;
+    if (time - first.since < kOld) continue;
+    if (isGone(*qp, time)) {
+      gone.push_back(qp);
+      continue;
+    }
+    const Peer& peer = *qp->peer;
+    if (qp->answered ? time - qp->pinged >= kOld : peer.backlog.empty() && time - qp->pinged > kAgain)
+      ping(*this, *qp, time);
+  }
+  for (Qp* qp : gone) {
+    if (qp->requests.empty()) continue;
+    Request& first = *qp->requests.front();
+    first.doubtful = false;
+    if (first.status == IBV_WC_SUCCESS) first.status = IBV_WC_RETRY_EXC_ERR;
+    retire(*qp);
+  }
+}
+
+void Engine::pong(const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes) {
+  Peer* peer = peerAt(from);
+  if (peer == nullptr) {
+    uint64_t theirTag;
+    if (bytes < sizeof theirTag) return;
+    std::memcpy(&theirTag, data, sizeof theirTag);
+    const int number = addPeer(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
+    if (number < 0) return;
+    peer = peers[static_cast<size_t>(number)].get();
+  }
+  const Qp* qp = queuePair(header.to);
+  const bool there = qp != nullptr && qp->isOpen() && qp->peer == peer && qp->dest == header.from;
+  Header answer;
+  answer.kind = Kind::kPong;
+  answer.to = header.from;
+  answer.from = header.to;
+  answer.status = there ? 0 : 1;
+  answer.total = header.number;
+  if (there) {
+    answer.immediate = qp->accepted;
+    answer.number = qp->accepted;
+    for (const Arrival& arrival : qp->pending)
+      if (arrival.header.number == answer.number + 1) answer.number++;
+  }
+  control(*peer, answer);
+}
+
+void Engine::takePong(Qp& qp, const Header& header) {
+  qp.answered = true;
+  if (header.status != 0) {
+    if (qp.absentSince == 0) qp.absentSince = now();
+    return;
+  }
+  qp.absentSince = 0;
+  accepted(qp, header.immediate);
+  // Chunks that had left before the question, and have not come.
+  const bool missing = static_cast<int32_t>(header.total - header.number) > 0;
+  if (missing && qp.unacknowledged > 0) {
+    refused(qp, header.number + 1, IBV_WC_RETRY_EXC_ERR);
+    return;
+  }
+  // An answer would have come before this one.
+  for (auto it = qp.regions.begin(); it != qp.regions.end();) {
+    if (it->second.answer == kAsked) it = qp.regions.erase(it);
+    else ++it;
+  }
+  for (const Request* r : qp.requests)
+    if (r->doubtful) region(qp, r->rkey);
+  pump(qp);
+}
+
+// The sockets of libfabric are inherited by the programs that this process starts, and would then keep its connections
+// open when it is dead. Sockets that were there before the engine are somebody else's (kBefore); those that came when
+// it was opened are the engine's (kOpened), and so are later ones of IP, which come with new peers (kLater).
+void Engine::markSockets(Sockets when) {
+  socketsDue = false;
+  DIR* folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* entry = readdir(folder)) {
+    const int fd = std::atoi(entry->d_name);
+    if (fd <= 2 || fd == dirfd(folder)) continue;
+    const int flags = fcntl(fd, F_GETFD);
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
+    if (when == Sockets::kBefore) {
+      foreign.insert(fd);
+      continue;
+    }
+    int domain = 0;
+    socklen_t bytes = sizeof domain;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0) continue;
+    const bool ours = when == Sockets::kOpened || domain == AF_INET || domain == AF_INET6;
+    if (ours && foreign.count(fd) == 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+  }
+  closedir(folder);
+}
+
+}  // namespace onesided::fabric
+
+#endif

@@ -1,0 +1,183 @@
+// Who makes progress.
+//
+// libfabric does nothing by itself: what others want of this process, too, happens in a call of its own. Whoever polls
+// makes it. When nobody has polled for half a millisecond, or somebody is about to sleep, a thread does; it sleeps
+// until the engine has something. While the program polls, that thread stands back, so that no packet wakes it beside
+// the processor that is looking already: a put would take ten times as long. So a target that begins to compute is
+// served after 1.5 ms at the latest, and then whenever something comes.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <poll.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "fabric_engine.h"
+#include "threads.h"
+
+namespace onesided::fabric {
+namespace {
+
+constexpr double kRecently = 0.0005;
+// Milliseconds: how long the thread stands back at a time, and sleeps at most, so that requests that get no answer are
+// looked after.
+constexpr int kBack = 1;
+constexpr int kSleep = 250;
+// Between two looks at an engine that cannot wake anybody.
+constexpr long kLookNanoseconds = 100'000;
+constexpr int kBatch = 32;
+constexpr int kBatches = 8;
+
+void repost(Engine& e, Landing* landing) {
+  // It has room for as many as there are.
+  fi_recv(e.ep, landing->data, sizeof landing->data, nullptr, FI_ADDR_UNSPEC, &landing->context);
+}
+
+// Something that the engine gives back.
+void takeBack(Engine& e, Operation* operation, int error) {
+  if (operation->type == Operation::Type::kRequest) {
+    auto* request = static_cast<Request*>(operation);
+    if (error == 0 && request->qp != nullptr && !request->qp->peer->connected) e.heard(*request->qp->peer);
+    e.accessed(request, error);
+    return;
+  }
+  auto* message = static_cast<Message*>(operation);
+  e.outstanding--;
+  message->peer->held--;
+  if (error != 0) e.lost(*message->peer);
+  else if (!message->peer->connected) e.heard(*message->peer);
+  std::free(message);
+}
+
+// An error of the completion queue. What was refused at the target may have several, some of nothing.
+void takeError(Engine& e) {
+  // Newer versions write more than this one's headers say.
+  union {
+    fi_cq_err_entry entry;
+    unsigned char room[512];
+  } error;
+  std::memset(&error, 0, sizeof error);
+  if (fi_cq_readerr(e.cq, &error.entry, 0) < 0) return;
+  auto* operation = static_cast<Operation*>(error.entry.op_context);
+  if (operation == nullptr) return;
+  if (operation->type == Operation::Type::kLanding) repost(e, static_cast<Landing*>(operation));
+  else takeBack(e, operation, error.entry.err != 0 ? error.entry.err : FI_EIO);
+}
+
+void clear(int descriptor) {
+  uint64_t count = 0;
+  (void)!read(descriptor, &count, sizeof count);
+}
+
+}  // namespace
+
+// Takes what has come, and hands over what can leave. How many completions there were.
+int Engine::progress() {
+  int total = 0;
+  for (int batch = 0; batch < kBatches; batch++) {
+    fi_cq_tagged_entry entries[kBatch];
+    fi_addr_t sources[kBatch];
+    const ssize_t got = fi_cq_readfrom(cq, entries, kBatch, sources);
+    if (got == -FI_EAVAIL) {
+      takeError(*this);
+      continue;
+    }
+    if (got <= 0) break;
+    for (ssize_t i = 0; i < got; i++) {
+      auto* operation = static_cast<Operation*>(entries[i].op_context);
+      if (operation == nullptr) continue;
+      if (operation->type == Operation::Type::kLanding) {
+        auto* landing = static_cast<Landing*>(operation);
+        arrive(landing->data, entries[i].len, sources[i]);
+        repost(*this, landing);
+      } else {
+        takeBack(*this, operation, 0);
+      }
+    }
+    total += static_cast<int>(got);
+    if (got < kBatch) break;
+  }
+  for (size_t i = 0; i < backlogged.size();) {
+    Peer* peer = backlogged[i];
+    drain(*peer);
+    peer->backlogged = !peer->backlog.empty();
+    if (peer->backlogged) {
+      i++;
+    } else {
+      backlogged[i] = backlogged.back();
+      backlogged.pop_back();
+    }
+  }
+  if (!stalled.empty()) {
+    std::vector<Qp*> again;
+    again.swap(stalled);
+    for (Qp* qp : again) qp->stalled = false;
+    for (Qp* qp : again) pump(*qp);
+  }
+  if (!acks.empty()) acknowledge();
+  expire();
+  look();
+  if (socketsDue) markSockets(Sockets::kLater);
+  return total;
+}
+
+void Engine::kick() {
+  const uint64_t one = 1;
+  (void)!write(wake, &one, sizeof one);
+}
+
+// The thread. It reads `polled` and `asleep`, which others write without the lock: it may see them late, and then looks
+// once more, or stands back for a millisecond, and who goes to sleep kicks it behind writing `asleep`.
+void Engine::run() {
+  pthread_setname_np(pthread_self(), "onesided-fabric");
+  pollfd descriptors[2] = {{wake, POLLIN, 0}, {cqDescriptor, POLLIN, 0}};
+  while (!stopping.load()) {
+    if (!asleep.load() && now() - polled.load() < kRecently) {
+      if (poll(descriptors, 1, kBack) > 0) clear(wake);
+      continue;
+    }
+    bool quiet = true;
+    bool soon;
+    {
+      const std::lock_guard<std::mutex> guard(mutex);
+      progress();
+      soon = !backlogged.empty() || !limited.empty();
+      for (const Qp* qp : stalled) soon = soon || qp->peer->refusedSince != 0;
+      if (!traits.mustLook) {
+        fid* waits[] = {&cq->fid};
+        quiet = fi_trywait(fabric, waits, 1) == FI_SUCCESS;
+      }
+    }
+    if (!quiet) continue;
+    if (traits.mustLook) {
+      const timespec time{0, kLookNanoseconds};
+      if (ppoll(descriptors, 1, &time, nullptr) > 0) clear(wake);
+    } else if (poll(descriptors, 2, soon ? 1 : kSleep) > 0 && descriptors[0].revents != 0) {
+      clear(wake);
+    }
+  }
+}
+
+bool Engine::beginThread() {
+  return startThread(&thread, [this] { run(); }) == 0;
+}
+
+// Ends the thread, and gives what was to be said a moment to leave.
+void Engine::end() {
+  stopping.store(true);
+  if (wake >= 0) kick();
+  if (thread.joinable()) thread.join();
+  if (ep == nullptr) return;
+  const std::lock_guard<std::mutex> guard(mutex);
+  const double begin = now();
+  do progress();
+  while ((outstanding > 0 || !backlogged.empty()) && now() - begin < 0.2);
+}
+
+}  // namespace onesided::fabric
+
+#endif

@@ -1,0 +1,231 @@
+// The receive queues: messages that have come are put into receives of queue pairs, or wait for one.
+//
+// A chunk has the next number, or the connection has lost one: then it is refused. What waits is bounded by the
+// sender's window.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <algorithm>
+#include <cstring>
+
+#include "fabric_engine.h"
+
+namespace onesided::fabric {
+namespace {
+
+size_t roomOf(const Receive& receive) {
+  size_t room = 0;
+  for (int i = 0; i < receive.entries; i++) room += receive.list[i].length;
+  return room;
+}
+
+void scatter(const Receive& receive, size_t skip, const unsigned char* data, size_t bytes) {
+  for (int i = 0; i < receive.entries && bytes > 0; i++) {
+    const ibv_sge& entry = receive.list[i];
+    if (skip >= entry.length) {
+      skip -= entry.length;
+      continue;
+    }
+    const size_t n = std::min<size_t>(bytes, entry.length - skip);
+    std::memcpy(reinterpret_cast<unsigned char*>(entry.addr) + skip, data, n);
+    data += n;
+    bytes -= n;
+    skip = 0;
+  }
+}
+
+// Whether memory of this device holds the first bytes of a receive.
+bool holds(const Engine& engine, const Qp& qp, const Receive& receive, size_t bytes) {
+  for (int i = 0; i < receive.entries && bytes > 0; i++) {
+    ibv_sge entry = receive.list[i];
+    entry.length = static_cast<uint32_t>(std::min<size_t>(bytes, entry.length));
+    if (entry.length > 0 && engine.localRegion(qp.pd, entry, true) == nullptr) return false;
+    bytes -= entry.length;
+  }
+  return true;
+}
+
+}  // namespace
+
+// The region of an entry, or nullptr if it may not be used.
+const Mr* Engine::localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const {
+  const auto found = mrs.find(entry.lkey);
+  if (found == mrs.end() || found->second->pd != pd) return nullptr;
+  const Mr* mr = found->second;
+  const auto base = reinterpret_cast<uint64_t>(mr->addr);
+  if (entry.addr < base || entry.addr - base > mr->length || entry.length > mr->length - (entry.addr - base))
+    return nullptr;
+  return written && (mr->access & IBV_ACCESS_LOCAL_WRITE) == 0 ? nullptr : mr;
+}
+
+bool Engine::takeReceive(Qp& qp) {
+  auto* srq = static_cast<Srq*>(qp.srq);
+  std::deque<Receive>& queue = srq != nullptr ? srq->receives : qp.receives;
+  if (queue.empty()) return false;
+  qp.current = queue.front();
+  queue.pop_front();
+  if (srq != nullptr && srq->limit != 0 && srq->receives.size() < srq->limit) {
+    srq->limit = 0;
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
+    event.element.srq = srq;
+    raise(event);
+  }
+  return true;
+}
+
+void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status) {
+  Header answer;
+  answer.kind = Kind::kRefused;
+  answer.to = header.from;
+  answer.from = qp.qp_num;
+  answer.number = header.number;
+  answer.status = static_cast<uint8_t>(status);
+  control(*qp.peer, answer);
+}
+
+// Completes the receive that is being filled.
+void Engine::endReceive(Qp& qp, const Header& header, ibv_wc_status status) {
+  qp.receiving = false;
+  ibv_wc wc{};
+  wc.wr_id = qp.current.id;
+  wc.status = status;
+  wc.qp_num = qp.qp_num;
+  wc.opcode = header.kind == Kind::kWriteWithImmediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+  if (status == IBV_WC_SUCCESS) wc.byte_len = header.total;
+  if (status == IBV_WC_SUCCESS && header.kind != Kind::kSend) {
+    wc.wc_flags = IBV_WC_WITH_IMM;
+    wc.imm_data = header.immediate;
+  }
+  complete(qp.recv_cq, wc, status != IBV_WC_SUCCESS || (header.flags & kSolicited) != 0);
+}
+
+// Puts a chunk into a receive. False: there is none.
+bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+  if (header.number != qp.accepted + 1) {
+    refuse(qp, header, IBV_WC_RETRY_EXC_ERR);
+    return true;
+  }
+  const bool write = header.kind == Kind::kWriteWithImmediate;
+  if (!qp.receiving) {
+    if (!takeReceive(qp)) return false;
+    qp.receiving = true;
+    qp.currentBytes = write ? 0 : header.total;
+    if (qp.currentBytes > roomOf(qp.current)) {
+      refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
+      endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
+      fail(qp);
+      return true;
+    }
+  }
+  if (header.offset > qp.currentBytes || bytes > qp.currentBytes - header.offset) {
+    refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
+    endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
+    fail(qp);
+    return true;
+  }
+  // Once more for each chunk: the program may have taken the memory back.
+  if (!holds(*this, qp, qp.current, qp.currentBytes)) {
+    refuse(qp, header, IBV_WC_REM_OP_ERR);
+    endReceive(qp, header, IBV_WC_LOC_PROT_ERR);
+    fail(qp);
+    return true;
+  }
+  scatter(qp.current, header.offset, data, bytes);
+  qp.accepted = header.number;
+  if (!qp.ackDue) acks.push_back(&qp);
+  qp.ackDue = true;
+  if ((header.flags & kLast) != 0) endReceive(qp, header, IBV_WC_SUCCESS);
+  return true;
+}
+
+// For a queue pair that is connected. False: it must wait.
+bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes) {
+  if (header.from != qp.dest || (from != qp.peer->address && from != FI_ADDR_NOTAVAIL)) return true;
+  if (header.kind != Kind::kAskKey) return accept(qp, header, data, bytes);
+  answerKey(qp, header);
+  return true;
+}
+
+// What has come for a queue pair.
+void Engine::deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes) {
+  // A question for a key waits for nothing but the connection.
+  const bool question = header.kind == Kind::kAskKey && qp.isOpen();
+  if ((question || (qp.pending.empty() && qp.isOpen())) && take(qp, header, from, data, bytes)) return;
+  if (qp.pending.size() >= kMostPending) return;
+  qp.pending.push_back({header, from, std::string(reinterpret_cast<const char*>(data), bytes), 0});
+  if (header.retries < 7 && !qp.limited) {
+    qp.limited = true;
+    limited.push_back(&qp);
+  }
+  if (qp.isOpen() && qp.srq != nullptr) static_cast<Srq*>(qp.srq)->starving.insert(&qp);
+  expire();
+}
+
+// There may be receives, or a connection, for what waits.
+void Engine::takePending(Qp& qp) {
+  while (!qp.pending.empty() && qp.isOpen()) {
+    const Arrival& first = qp.pending.front();
+    const auto* data = reinterpret_cast<const unsigned char*>(first.data.data());
+    if (!take(qp, first.header, first.from, data, first.data.size())) break;
+    // An error has taken all.
+    if (!qp.pending.empty()) qp.pending.pop_front();
+  }
+  if (qp.srq == nullptr) return;
+  auto& starving = static_cast<Srq*>(qp.srq)->starving;
+  if (!qp.pending.empty() && qp.isOpen()) starving.insert(&qp);
+  else starving.erase(&qp);
+}
+
+// A shared receive queue has receives again.
+void Engine::feed(Srq& srq) {
+  const std::vector<Qp*> hungry(srq.starving.begin(), srq.starving.end());
+  for (Qp* qp : hungry) {
+    if (srq.receives.empty()) break;
+    takePending(*qp);
+  }
+}
+
+void Engine::flushReceives(Qp& qp) {
+  const auto flush = [&](const Receive& receive) {
+    ibv_wc wc{};
+    wc.wr_id = receive.id;
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    wc.opcode = IBV_WC_RECV;
+    wc.qp_num = qp.qp_num;
+    complete(qp.recv_cq, wc, true);
+  };
+  if (qp.receiving) flush(qp.current);
+  qp.receiving = false;
+  for (; !qp.receives.empty(); qp.receives.pop_front()) flush(qp.receives.front());
+}
+
+// Refuses what has waited for a receive as long as its sender allows.
+void Engine::expire() {
+  if (limited.empty()) return;
+  const double time = now();
+  const auto over = [&](Qp* qp) {
+    if (qp->pending.empty()) return true;
+    Arrival& first = qp->pending.front();
+    if (!qp->isOpen() || qp->receiving || first.header.retries >= 7) return false;
+    if (first.deadline == 0) first.deadline = time + first.header.retries * qp->rnrTimer;
+    if (time < first.deadline) return false;
+    refuse(*qp, first.header, IBV_WC_RNR_RETRY_EXC_ERR);
+    qp->pending.clear();
+    if (qp->srq != nullptr) static_cast<Srq*>(qp->srq)->starving.erase(qp);
+    return true;
+  };
+  for (size_t i = 0; i < limited.size();) {
+    Qp* qp = limited[i];
+    if (!over(qp)) {
+      i++;
+      continue;
+    }
+    qp->limited = false;
+    limited[i] = limited.back();
+    limited.pop_back();
+  }
+}
+
+}  // namespace onesided::fabric
+
+#endif

@@ -1,0 +1,82 @@
+/** Which of libfabric's providers a rank opens, and at which address. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { RmaError, show } from '../../errors.ts';
+
+export interface FabricChoice {
+  /** libfabric's name: `tcp;ofi_rxm`. */
+  readonly provider: string;
+  /** An address of this host; empty: the provider has its own. */
+  readonly address: string;
+}
+
+/** TCP, with what libfabric needs to make named messages and atomics of it. */
+const TCP = 'tcp;ofi_rxm';
+/** These find a network by an address of IP. */
+const BY_ADDRESS = /^(tcp|net|sockets|udp|verbs)\b/;
+
+/**
+ * What `ONESIDED_DEVICE` names: `libfabric:provider:address`, an address of this host or the name of one of its
+ * interfaces. What is left out is chosen: EFA where there is a device of it, else TCP.
+ * @param text the variable's value
+ * @param distant whether the ranks may be on other hosts; if not, the loopback interface does
+ * Errors: `ERR_PROVIDER_UNAVAILABLE`.
+ */
+export function chooseFabric(text: string, distant: boolean): FabricChoice {
+  const [, named, rest] = /^libfabric:([^:]*)(?::(.*))?$/s.exec(text) ?? [undefined, '', text];
+  const provider = named || (rest ? TCP : standard());
+  const address = rest ? addressNamed(rest) : BY_ADDRESS.test(provider) ? ownAddress(distant) : '';
+  return { provider, address };
+}
+
+/** The names of EFA's devices begin so. */
+function standard(): string {
+  try {
+    if (readdirSync('/sys/class/infiniband').some((name) => /^(efa|rdmap)/.test(name))) return 'efa';
+  } catch {}
+  return TCP;
+}
+
+function addressNamed(text: string): string {
+  if (isIP(text) !== 0) return text;
+  const addresses = usable(text);
+  if (addresses.length > 0) return addresses[0];
+  throw new RmaError(
+    'ERR_PROVIDER_UNAVAILABLE',
+    `provider libfabric: ONESIDED_DEVICE=${show(text)} is neither an address nor an interface that has one; ` +
+      `this host has ${Object.keys(networkInterfaces()).join(', ')} (or name libfabric:provider:address)`,
+  );
+}
+
+/** The addresses of an interface, IPv4 before IPv6. */
+function usable(name: string): string[] {
+  const all = networkInterfaces()[name] ?? [];
+  const routed = all.filter(({ address }) => !address.startsWith('fe80:'));
+  return ['IPv4', 'IPv6'].flatMap((kind) =>
+    routed.filter(({ family }) => family === kind).map(({ address }) => address),
+  );
+}
+
+/** By which others are likely to reach this host: that of the interface that packets to anywhere leave by. */
+function ownAddress(distant: boolean): string {
+  if (!distant) return '127.0.0.1';
+  const all = networkInterfaces();
+  const outside = Object.keys(all).filter((name) => all[name]!.some(({ internal }) => !internal));
+  const routes = defaultInterfaces();
+  for (const name of [...routes, ...outside.filter((name) => !routes.includes(name))]) {
+    const [address] = usable(name);
+    if (address !== undefined) return address;
+  }
+  return '127.0.0.1';
+}
+
+/** The interfaces of default routes, as the kernel lists them. */
+function defaultInterfaces(): string[] {
+  try {
+    const lines = readFileSync('/proc/net/route', 'utf8').split('\n').slice(1);
+    return lines.map((line) => line.split('\t')).flatMap(([name, to]) => (to === '00000000' ? [name] : []));
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,83 @@
+/** libfabric as one of the providers: TCP on ordinary networks, EFA, and others of its own providers. */
+import type { Native } from '../../native.ts';
+import { availability, type DistantContext, type ProviderReport, providerKind } from '../provider-kind.ts';
+import { hostAt } from '../rdma-core/addresses.ts';
+import { DistantNeighbours } from '../rdma-core/distant-neighbours.ts';
+import type { NeighbourHeap } from '../rdma-core/neighbours.ts';
+import { type FabricAddress, fabricAddressAt, storeFabricAddress } from './libfabric-addresses.ts';
+import { chooseFabric } from './libfabric-choice.ts';
+import { type FabricContext, fabricNative, openFabric } from './libfabric-context.ts';
+
+/**
+ * A rank tells its address before it tells the numbers of queue pairs, so a peer that has the numbers finds the
+ * address.
+ */
+function open(table: Int32Array, rank: number, size: number, distant: boolean, heap?: NeighbourHeap): FabricContext {
+  const addresses = Array.from({ length: size }, (_, other) => () => fabricAddressAt(table, other));
+  const choice = chooseFabric(process.env['ONESIDED_DEVICE'] ?? '', distant);
+  const opened = openFabric(choice, rank, addresses, heap);
+  storeFabricAddress(table, rank, opened.own);
+  return opened;
+}
+
+/** As it stands on a rank's card. */
+interface CardAddress {
+  readonly name: string;
+  readonly tag: readonly [number, number];
+}
+
+function openDistant(native: Native, table: Int32Array, rank: number, size: number): DistantContext {
+  const neighbours = new DistantNeighbours(native, rank);
+  const { context, own } = open(table, rank, size, true, neighbours.heap);
+  const host = hostAt(context.gid);
+  return {
+    context,
+    address: { name: Buffer.from(own.name).toString('base64url'), tag: own.tag, ...neighbours.onCard },
+    hosts: host === undefined ? [] : [host],
+    store(addresses, processes) {
+      const all = addresses as readonly CardAddress[];
+      all.forEach(({ name, tag }, other) => {
+        const address: FabricAddress = { name: Buffer.from(name, 'base64url'), tag };
+        storeFabricAddress(table, other, address);
+      });
+      neighbours.setPeers(addresses, processes);
+    },
+  };
+}
+
+function report(): ProviderReport {
+  const none = (reason: string): ProviderReport => ({
+    json: { ...availability(reason), offers: [] },
+    lines: [['libfabric', `no: ${reason}`]],
+  });
+  const found = fabricNative();
+  if ('reason' in found) return none(found.reason);
+  try {
+    const { version, file, offers } = found.native.fabricOffers!();
+    if (offers.length === 0)
+      return none(`libfabric ${version} (${file}) has no provider with messages by name, RMA and 64-bit atomics`);
+    const providers = [...new Set(offers.map(({ provider }) => provider))];
+    return {
+      json: { available: true, version, file, offers },
+      lines: [
+        ['libfabric', `yes: version ${version}, ${file}`],
+        ...providers.map((name): [string, string] => {
+          const places = offers.filter(({ provider }) => provider === name);
+          const shown = places.map(({ domain, address }) => (address ? `${address} (${domain})` : domain));
+          return ['', `${name}: ${shown.join(', ')}`];
+        }),
+      ],
+    };
+  } catch (error) {
+    return none((error as Error).message);
+  }
+}
+
+export const libfabric = providerKind({
+  name: 'libfabric',
+  summary: 'connect them by libfabric: TCP, EFA, …; ONESIDED_DEVICE=libfabric:provider:address (processes only)',
+  ranks: ['processes'],
+  open: (_native, table, rank, size) => open(table, rank, size, false).context,
+  openDistant,
+  report,
+});

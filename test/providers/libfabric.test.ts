@@ -1,0 +1,112 @@
+/**
+ * libfabric as a device: which provider and address are chosen; and, where it is installed, that two endpoints of this
+ * process reach each other by TCP. All the rest: `npm run test:tcp`.
+ */
+import { networkInterfaces } from 'node:os';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  type FabricAddress,
+  fabricAddressAt,
+  MOST_NAME,
+  storeFabricAddress,
+} from '../../src/providers/libfabric/libfabric-addresses.ts';
+import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
+import { fabricNative, openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
+import { WcOpcode, WcStatus } from '../../src/verbs/completion-queue.ts';
+import { SendFlag } from '../../src/verbs/queue-pair.ts';
+import {
+  connect,
+  End,
+  name,
+  poll,
+  pollStatuses,
+  pollSuccess,
+  post,
+  send,
+  write,
+} from '../verbs/conformance/harness.ts';
+
+describe('what ONESIDED_DEVICE names', () => {
+  const TCP = 'tcp;ofi_rxm';
+  test.each([
+    ['10.1.2.3', { provider: TCP, address: '10.1.2.3' }],
+    ['fd00::5', { provider: TCP, address: 'fd00::5' }],
+    ['lo', { provider: TCP, address: '127.0.0.1' }],
+    ['libfabric:net;ofi_rxm:10.1.2.3', { provider: 'net;ofi_rxm', address: '10.1.2.3' }],
+    ['libfabric:net;ofi_rxm:fd00::5', { provider: 'net;ofi_rxm', address: 'fd00::5' }],
+    ['libfabric::10.1.2.3', { provider: TCP, address: '10.1.2.3' }],
+    ['libfabric:sockets', { provider: 'sockets', address: '127.0.0.1' }],
+    ['libfabric:efa', { provider: 'efa', address: '' }],
+    ['libfabric:shm', { provider: 'shm', address: '' }],
+  ])('%s', (text, choice) => {
+    expect(chooseFabric(text, false)).toEqual(choice);
+  });
+
+  test('is refused if it is no address and no interface, with those that there are', () => {
+    expect(() => chooseFabric('nic7', true)).toThrowError(
+      expect.objectContaining({ code: 'ERR_PROVIDER_UNAVAILABLE', message: expect.stringMatching(/"nic7".*\blo\b/) }),
+    );
+  });
+
+  test('is an address of this host for ranks of other hosts, where it is not set', () => {
+    const { address } = chooseFabric('libfabric:tcp;ofi_rxm', true);
+    const own = Object.values(networkInterfaces()).flatMap((list) => list!.map((one) => one.address));
+    expect(own).toContain(address);
+  });
+});
+
+test('an address goes through the table as it is, and is not there before', () => {
+  const table = new Int32Array(new SharedArrayBuffer(4 * 32 * 3));
+  const longest = Uint8Array.from({ length: MOST_NAME }, (_, i) => 255 - i);
+  expect(fabricAddressAt(table, 1)).toBeUndefined();
+  storeFabricAddress(table, 1, { name: longest, tag: [0xffffffff, 7] });
+  expect(fabricAddressAt(table, 1)).toEqual({ name: longest, tag: [0xffffffff, 7] });
+  storeFabricAddress(table, 2, { name: longest.slice(0, 16), tag: [0, 0x80000000] });
+  expect(fabricAddressAt(table, 2)).toEqual({ name: longest.slice(0, 16), tag: [0, 0x80000000] });
+  expect(fabricAddressAt(table, 0)).toBeUndefined();
+});
+
+function unavailable(): string | undefined {
+  const found = fabricNative();
+  if ('reason' in found) return found.reason;
+  try {
+    found.native.fabricOffers!();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+const reason = unavailable();
+const title = 'two endpoints of libfabric write, add and send to each other, and refuse what is not allowed';
+if (reason !== undefined) test.skip(`${title} (not tested: ${reason})`, () => {});
+else {
+  test(title, async () => {
+    const own: FabricAddress[] = [];
+    const [a, b] = [0, 1].map((member) => {
+      const opened = openFabric(chooseFabric('', false), member, [() => own[0], () => own[1]]);
+      own.push(opened.own);
+      onTestFinished(() => opened.context.close());
+      return new End(opened.context);
+    });
+    connect(a, b);
+    write(a, b, 1, 0, 1000, 3000);
+    await pollSuccess(a.sendCq);
+    expect(b.bytes.slice(1000, 4000)).toEqual(a.bytes.slice(0, 3000));
+    new BigUint64Array(b.memory.buffer)[0] = 41n;
+    post(a, (qp) => {
+      qp.wrAtomicFetchAdd(2, SendFlag.SIGNALED, b.region.rkey, b.at(0), 1, 0);
+      qp.wrSetSge(a.region.lkey, a.at(0), 8);
+    });
+    await pollSuccess(a.sendCq);
+    expect(new BigUint64Array(a.memory.buffer)[0]).toBe(41n);
+    expect(new BigUint64Array(b.memory.buffer)[0]).toBe(42n);
+    a.receive(3, 64, 100);
+    send(b, 4, 1000, 100);
+    const [received] = await poll(a.recvCq, 1);
+    expect(received).toMatchObject({ wrId: 3, opcode: WcOpcode.RECV, byteLen: 100, status: name(WcStatus.SUCCESS) });
+    expect(a.bytes.slice(64, 164)).toEqual(b.bytes.slice(1000, 1100));
+    write(a, b, 5, 0, 4090, 8);
+    expect(await pollStatuses(a.sendCq, 1)).toEqual([[5, name(WcStatus.REM_ACCESS_ERR)]]);
+  });
+}
