@@ -1,0 +1,16 @@
+/**
+ * Services: processes that come, die and come back, and what they share.
+ *
+ *     import { Service } from 'onesided/service';
+ */
+import { publicCalls } from '../program-line.ts';
+import { Service } from './service.ts';
+import { ServiceCounter } from './service-counter.ts';
+import { ServiceMutex } from './service-mutex.ts';
+
+export { Service, type ServiceOptions } from './service.ts';
+export type { ServiceCounter } from './service-counter.ts';
+export type { Member } from './service-members.ts';
+export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
+
+publicCalls(Service, ServiceCounter, ServiceMutex);

@@ -1,0 +1,132 @@
+/**
+ * A service: processes that come, die and come back, and what they share. There is no launcher, and no call in which
+ * one waits for all: each member joins, uses and leaves by itself.
+ */
+import { EventEmitter } from 'node:events';
+import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { loadNative, nativeStatus } from '../native.ts';
+import { refuseUnknown } from '../options.ts';
+import { Catalogue, type Shape } from './catalogue.ts';
+import { checkService, type Joined, joinService } from './joining.ts';
+import { type MemberEvent, MembershipNews } from './membership-news.ts';
+import { COUNTER, ServiceCounter } from './service-counter.ts';
+import type { Member } from './service-members.ts';
+import { MUTEX, ServiceMutex } from './service-mutex.ts';
+
+export interface ServiceOptions {
+  /** How many members the service can have at a time, up to 1,000 (default: as many as it has, or 64 if it is new). */
+  readonly places?: number;
+}
+
+interface ServiceEvents {
+  join: [Member];
+  leave: [Member];
+  death: [Member];
+}
+
+/**
+ * A member's view of a service. Events: `join`, `leave` and `death`, each with the other member's place and process;
+ * they do not keep the process from ending.
+ */
+export class Service extends EventEmitter<ServiceEvents> {
+  readonly name: string;
+  /** This member's place: the lowest that was free. */
+  readonly place: number;
+  /** How many members there can be. */
+  readonly places: number;
+  readonly #joined: Joined;
+  readonly #catalogue: Catalogue;
+  readonly #news: MembershipNews;
+  readonly #things = new Map<string, { readonly kind: string; readonly thing: unknown; close(): void }>();
+  #isLeft = false;
+  readonly #exit: (code: number) => void;
+
+  /**
+   * Joins a service, and begins it if it has no member. Its name is known to this user's processes on this machine.
+   *
+   * Errors: `ERR_ARG` (name, options), `ERR_SERVICE_MISMATCH` (another number of places), `ERR_SERVICE_FULL`,
+   * `ERR_VERSION` (members run another version), `ERR_COMM` (no folder for names), `ERR_PROVIDER_UNAVAILABLE` (no
+   * addon).
+   */
+  static async join(name: string, options?: ServiceOptions): Promise<Service> {
+    const call = 'Service.join';
+    if (options !== undefined && (typeof options !== 'object' || options === null))
+      throw argumentTypeError(`${call}: options must be { places }, not ${show(options)}`);
+    if (options !== undefined) refuseUnknown(call, 'the options', options, ['places']);
+    const places = reading(call, 'places of the options', () => options?.places);
+    checkService(name, places);
+    const native = loadNative();
+    if (native === undefined) {
+      const { reason } = nativeStatus();
+      throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `${call}: services need the addon: ${reason}`);
+    }
+    return new Service(name, joinService(native, name, places));
+  }
+
+  private constructor(name: string, joined: Joined) {
+    super();
+    this.name = name;
+    this.#joined = joined;
+    const { members } = joined;
+    this.place = members.place;
+    this.places = members.memory.places;
+    this.#catalogue = new Catalogue(members);
+    this.#news = new MembershipNews(members, (event: MemberEvent, member) => this.emit(event, member));
+    // A process that ends by itself leaves; one that fails has died.
+    this.#exit = (code) => void (code === 0 && this.#end());
+    process.once('exit', this.#exit);
+  }
+
+  /** The members, this one included, by their places: those of which it is not known that they have died. */
+  members(): Member[] {
+    this.#checkIn('members');
+    return this.#joined.members.list();
+  }
+
+  /** The counter of this name: 0 when it is new. Errors: `ERR_ARG`, `ERR_SERVICE_MISMATCH`, `ERR_SERVICE_LEFT`. */
+  async counter(name: string): Promise<ServiceCounter> {
+    return this.#open('counter', name, COUNTER, (memory) => new ServiceCounter(memory));
+  }
+
+  /** The mutex of this name. Errors: as `counter`. */
+  async mutex(name: string): Promise<ServiceMutex> {
+    const { members } = this.#joined;
+    return this.#open('mutex', name, MUTEX, (memory) => new ServiceMutex(members, memory, name));
+  }
+
+  /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
+  async leave(): Promise<void> {
+    this.#end();
+  }
+
+  /** Calls `leave`, at the end of a block with `await using`. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end();
+  }
+
+  /** What stands behind a name, the same object for each call of this member. */
+  #open<T extends object>(method: string, name: string, shape: Shape, make: (memory: ArrayBuffer) => T): T {
+    this.#checkIn(method);
+    const memory = this.#catalogue.open(`Service.${method}`, name, shape);
+    const known = this.#things.get(name);
+    if (known !== undefined) return known.thing as T;
+    const thing = make(memory);
+    const close = 'close' in thing ? (thing.close as () => void).bind(thing) : () => {};
+    this.#things.set(name, { kind: shape.kind, thing, close });
+    return thing;
+  }
+
+  #checkIn(method: string): void {
+    if (this.#isLeft)
+      throw new RmaError('ERR_SERVICE_LEFT', `Service.${method}: this member has left ${show(this.name)}; join again`);
+  }
+
+  #end(): void {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    process.off('exit', this.#exit);
+    this.#news.close();
+    for (const { close } of this.#things.values()) close();
+    this.#joined.leave();
+  }
+}
