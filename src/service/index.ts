@@ -7,10 +7,12 @@ import { publicCalls } from '../program-line.ts';
 import { Service } from './service.ts';
 import { ServiceCounter } from './service-counter.ts';
 import { ServiceMutex } from './service-mutex.ts';
+import { ServiceQueue } from './service-queue.ts';
 
 export { Service, type ServiceOptions } from './service.ts';
 export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
+export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
 
-publicCalls(Service, ServiceCounter, ServiceMutex);
+publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue);

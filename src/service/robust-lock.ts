@@ -22,14 +22,14 @@
  * There is no line: a member that runs takes a free lock, whoever sleeps. So no lock is ever handed to a member that
  * has no core; and how often a sleeper is overtaken has no bound.
  */
-import { RmaError } from '../errors.ts';
 import { AWAITED, type Members, placeOf } from './service-members.ts';
+import { Waiting } from './waiting.ts';
 
 /** Looks before a member sleeps. */
 const LOOKS = 200;
 /** Milliseconds after which a sleeper looks whether the holder lives. */
 export const LOOK_MS = 20;
-/** Milliseconds after which calls that block the thread give up. */
+/** Milliseconds after which calls that block the thread give up, if their caller says nothing. */
 export const PATIENCE_MS = 10_000;
 
 /** An acquisition of a free lock, or of one whose holder let it go. */
@@ -71,12 +71,12 @@ export class RobustLock {
    * @param what for the message
    * @returns the place of the dead member that held it, or `NOBODY`
    */
-  acquire(call: string, what: string, timeout = PATIENCE_MS): number {
-    const first = this.tryAcquire();
-    return first ?? this.#contend(call, what, timeout);
+  acquire(call: string, what: string): number {
+    return this.tryAcquire() ?? this.acquireWithin(new Waiting(call, undefined, PATIENCE_MS), what);
   }
 
-  #contend(call: string, what: string, timeout: number): number {
+  /** The same, for as long as the caller wants. */
+  acquireWithin(waiting: Waiting, what: string): number {
     const { native } = this.#members.memory;
     for (let look = 0; look < LOOKS; look++) {
       if (look % 16 === 15) native.schedYield();
@@ -84,13 +84,12 @@ export class RobustLock {
       const taken = this.tryAcquire();
       if (taken !== undefined) return taken;
     }
-    const deadline = performance.now() + timeout;
+    const describe = (): string => this.describe(what);
     for (;;) {
       const seen = this.awaited();
       const taken = this.tryAcquire(true, true);
       if (taken !== undefined) return taken;
-      const left = deadline - performance.now();
-      if (left <= 0) throw this.tooLong(call, what, timeout);
+      const left = waiting.left(describe);
       if (seen !== 0) native.futexWait(this.#words, this.#index, seen, Math.min(left, LOOK_MS));
     }
   }
@@ -105,13 +104,12 @@ export class RobustLock {
     }
   }
 
-  tooLong(call: string, what: string, timeout: number): RmaError {
+  /** The lock and its holder, for messages. */
+  describe(what: string): string {
     const held = Atomics.load(this.#words, this.#index);
-    const who = held === 0 ? 'it is free now' : `place ${placeOf(held)} holds it`;
-    return new RmaError('ERR_RMA_TIMEOUT', `${call}: waited ${timeout} ms for ${what}: ${who}`);
+    return `${what}: ${held === 0 ? 'it is free now' : `place ${placeOf(held)} holds it`}`;
   }
 
-  /** @param keep for one that others have waited for */
   release(): void {
     const before = Atomics.exchange(this.#words, this.#index, 0);
     if ((before & AWAITED) !== 0) this.#members.memory.native.futexWake(this.#words, this.#index, 1);

@@ -11,8 +11,8 @@
  * since leads to another file.
  *
  * Who writes a row: LIFE becomes that of a new member only under the lock of the notices, by that member, behind the
- * other words of the row, which nobody reads unless LIFE says MEMBER before and after. From MEMBER to LEFT it goes by the
- * member, from MEMBER to DEAD by whoever finds it dead, both by a compare-and-swap of the whole word: so it is one
+ * other words of the row, which nobody reads unless LIFE says MEMBER before and after. From MEMBER to LEFT it goes by
+ * the member, from MEMBER to DEAD by whoever finds it dead, both by a compare-and-swap of the whole word: so it is one
  * member that is told of, once, and never its successor.
  */
 import { fstatSync, statSync } from 'node:fs';

@@ -6,11 +6,12 @@
  * event loop is free.
  */
 import { argumentTypeError, RmaError, show } from '../errors.ts';
-import type { Parker } from '../native.ts';
-import { readWait, type WaitOptions } from '../wait/operation.ts';
+import type { WaitOptions } from '../wait/operation.ts';
 import type { Shape } from './catalogue.ts';
 import { LOOK_MS, NOBODY, PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
+import { Waiting } from './waiting.ts';
+import { WordSleeper } from './word-sleeper.ts';
 
 /** The longest time that a timer of Node can have. */
 const MOST_TIMER_MS = 2 ** 31 - 1;
@@ -29,25 +30,24 @@ export interface ServiceHold {
 
 /** A call that waits or holds. */
 interface Call {
-  /** Ends its sleep. */
-  wake: (() => void) | undefined;
+  /** It is the first in line now. */
+  next: (() => void) | undefined;
 }
 
 export class ServiceMutex {
   readonly #members: Members;
   readonly #lock: RobustLock;
-  readonly #words: Int32Array;
   readonly #what: string;
   /** The calls of this member, in their order; the first has the mutex, or asks for it. */
   readonly #line: Call[] = [];
-  /** Sleeps for the first in line. */
-  #parker: Parker | undefined;
+  readonly #sleeper: WordSleeper;
 
   constructor(members: Members, memory: ArrayBuffer, name: string) {
+    const words = new Int32Array(memory);
     this.#members = members;
-    this.#words = new Int32Array(memory);
-    this.#lock = new RobustLock(this.#words, 0, members);
+    this.#lock = new RobustLock(words, 0, members);
     this.#what = `the mutex ${show(name)}`;
+    this.#sleeper = new WordSleeper(members.memory.native, words, 0);
   }
 
   /**
@@ -55,32 +55,22 @@ export class ServiceMutex {
    * Errors: `ERR_ARG` (options), `ERR_RMA_TIMEOUT`, the signal's reason.
    */
   async lock(options?: WaitOptions): Promise<ServiceHold> {
-    const call = 'ServiceMutex.lock';
-    const wait = readWait(call, options);
-    const { signal, timeout = Number.POSITIVE_INFINITY } = wait ?? {};
-    const mine: Call = { wake: undefined };
+    const waiting = new Waiting('ServiceMutex.lock', options);
+    const describe = (): string => this.#lock.describe(this.#what);
+    const mine: Call = { next: undefined };
     this.#line.push(mine);
-    const abort = (): void => mine.wake?.();
-    const aborting = signal as (AbortSignal & EventTarget & { aborted: boolean; reason: unknown }) | undefined;
-    aborting?.addEventListener('abort', abort);
-    const deadline = performance.now() + timeout;
     try {
+      while (this.#line[0] !== mine) await this.#queue(mine, waiting.left(describe), waiting.signal);
       for (;;) {
-        if (aborting?.aborted) throw aborting.reason;
-        const isFirst = this.#line[0] === mine;
-        const seen = isFirst ? this.#lock.awaited() : 0;
-        const taken = isFirst ? this.#lock.tryAcquire(seen !== 0, true) : undefined;
+        const seen = this.#lock.awaited();
+        const taken = this.#lock.tryAcquire(seen !== 0, true);
         if (taken !== undefined) return this.#holdOf(mine, taken);
-        const left = deadline - performance.now();
-        if (left <= 0) throw this.#lock.tooLong(call, this.#what, timeout);
-        if (isFirst) await this.#sleep(mine, seen, Math.min(left, LOOK_MS));
-        else await this.#queue(mine, left);
+        const left = waiting.left(describe);
+        if (seen !== 0) await this.#sleeper.sleep(seen, Math.min(left, LOOK_MS), waiting.signal);
       }
     } catch (error) {
       this.#leave(mine);
       throw error;
-    } finally {
-      aborting?.removeEventListener('abort', abort);
     }
   }
 
@@ -91,7 +81,7 @@ export class ServiceMutex {
    */
   lockSync(options?: WaitOptions): ServiceHold {
     const call = 'ServiceMutex.lockSync';
-    const wait = readWait(call, options);
+    const waiting = new Waiting(call, options, PATIENCE_MS);
     if (this.#line.length > 0) {
       throw new RmaError(
         'ERR_RMA_WOULD_DEADLOCK',
@@ -99,8 +89,8 @@ export class ServiceMutex {
           'and could not release it while this call blocks; use "await lock()"',
       );
     }
-    const taken = this.#lock.acquire(call, this.#what, wait?.timeout ?? PATIENCE_MS);
-    const mine: Call = { wake: undefined };
+    const taken = this.#lock.tryAcquire() ?? this.#lock.acquireWithin(waiting, this.#what);
+    const mine: Call = { next: undefined };
     this.#line.push(mine);
     return this.#holdOf(mine, taken);
   }
@@ -110,7 +100,7 @@ export class ServiceMutex {
     if (this.#line.length > 0) return undefined;
     const taken = this.#lock.tryAcquire(false, true);
     if (taken === undefined) return undefined;
-    const mine: Call = { wake: undefined };
+    const mine: Call = { next: undefined };
     this.#line.push(mine);
     return this.#holdOf(mine, taken);
   }
@@ -131,10 +121,9 @@ export class ServiceMutex {
     }
   }
 
-  /** The member leaves: what it holds others take over. */
-  close(): void {
-    this.#parker?.close();
-    this.#parker = undefined;
+  /** @internal The member leaves the service: what it holds others take over. */
+  left(): void {
+    this.#sleeper.close();
   }
 
   #holdOf(mine: Call, taken: number): ServiceHold {
@@ -149,30 +138,20 @@ export class ServiceMutex {
   }
 
   #leave(mine: Call): void {
-    const wasFirst = this.#line[0] === mine;
     this.#line.splice(this.#line.indexOf(mine), 1);
-    if (wasFirst) this.#line[0]?.wake?.();
+    this.#line[0]?.next?.();
   }
 
-  /** Until the word is not `seen` any more, or for `ms` milliseconds. */
-  #sleep(mine: Call, seen: number, ms: number): Promise<void> {
-    if (seen === 0) return Promise.resolve();
-    this.#parker ??= new this.#members.memory.native.Parker(() => this.#line[0]?.wake?.());
-    // That of a call that was aborted may still go on.
-    this.#parker.interrupt();
-    return new Promise((resolve) => {
-      mine.wake = resolve;
-      this.#parker!.begin(this.#words, 0, seen, ms, true);
-    });
-  }
-
-  /** Until the call is the first in line, or for `ms` milliseconds. */
-  async #queue(mine: Call, ms: number): Promise<void> {
+  /** Until the call is the first in line, for `ms` milliseconds at most, or until the signal aborts. */
+  async #queue(mine: Call, ms: number, signal: AbortSignal | undefined): Promise<void> {
+    const target = signal as (AbortSignal & EventTarget) | undefined;
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
-      mine.wake = resolve;
+      mine.next = resolve;
+      target?.addEventListener('abort', mine.next);
       if (ms < MOST_TIMER_MS) timer = setTimeout(resolve, ms);
     });
     clearTimeout(timer);
+    target?.removeEventListener('abort', mine.next!);
   }
 }

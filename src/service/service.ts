@@ -3,6 +3,7 @@
  * one waits for all: each member joins, uses and leaves by itself.
  */
 import { EventEmitter } from 'node:events';
+import type { TypedArray, TypedArrayConstructor } from '../datatype/base-types.ts';
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { refuseUnknown } from '../options.ts';
@@ -12,6 +13,7 @@ import { type MemberEvent, MembershipNews } from './membership-news.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
+import { queueShape, ServiceQueue, type ServiceQueueOptions } from './service-queue.ts';
 
 export interface ServiceOptions {
   /** How many members the service can have at a time, up to 1,000 (default: as many as it has, or 64 if it is new). */
@@ -37,7 +39,7 @@ export class Service extends EventEmitter<ServiceEvents> {
   readonly #joined: Joined;
   readonly #catalogue: Catalogue;
   readonly #news: MembershipNews;
-  readonly #things = new Map<string, { readonly kind: string; readonly thing: unknown; close(): void }>();
+  readonly #things = new Map<string, { readonly kind: string; readonly thing: unknown; left(): void }>();
   #isLeft = false;
   readonly #exit: (code: number) => void;
 
@@ -94,6 +96,23 @@ export class Service extends EventEmitter<ServiceEvents> {
     return this.#open('mutex', name, MUTEX, (memory) => new ServiceMutex(members, memory, name));
   }
 
+  /**
+   * The queue of this name.
+   * @param type the constructor of the entries' typed arrays
+   * @param capacity the number of entries that fit, 1 … 2^24
+   * Errors: as `counter`, `ERR_TYPE`.
+   */
+  async queue<T extends TypedArray>(
+    name: string,
+    type: TypedArrayConstructor<T>,
+    capacity: number,
+    options?: ServiceQueueOptions,
+  ): Promise<ServiceQueue<T>> {
+    const { members } = this.#joined;
+    const made = queueShape(this.places, type, capacity, options);
+    return this.#open('queue', name, made.shape, (memory) => new ServiceQueue(members, memory, name, made));
+  }
+
   /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
   async leave(): Promise<void> {
     this.#end();
@@ -111,8 +130,8 @@ export class Service extends EventEmitter<ServiceEvents> {
     const known = this.#things.get(name);
     if (known !== undefined) return known.thing as T;
     const thing = make(memory);
-    const close = 'close' in thing ? (thing.close as () => void).bind(thing) : () => {};
-    this.#things.set(name, { kind: shape.kind, thing, close });
+    const left = 'left' in thing ? (thing.left as () => void).bind(thing) : () => {};
+    this.#things.set(name, { kind: shape.kind, thing, left });
     return thing;
   }
 
@@ -126,7 +145,7 @@ export class Service extends EventEmitter<ServiceEvents> {
     this.#isLeft = true;
     process.off('exit', this.#exit);
     this.#news.close();
-    for (const { close } of this.#things.values()) close();
+    for (const { left } of this.#things.values()) left();
     this.#joined.leave();
   }
 }
