@@ -12,6 +12,7 @@ import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors
 import type { Native } from '../native.ts';
 import { isIn, type Notice, Notices } from '../start/notices.ts';
 import { VERSION } from '../version.ts';
+import { type Keeper, startKeeper } from './keeper.ts';
 import { Members, takePlace } from './service-members.ts';
 import { createMemory, MOST_PLACES, openMemory, type ServiceMemory } from './service-memory.ts';
 
@@ -21,6 +22,8 @@ const JOIN_PATIENCE_MS = 10_000;
 /** A process that cannot remove itself from the notice leaves that to the next one that comes. */
 const LEAVE_PATIENCE_MS = 1000;
 const DEFAULT_PLACES = 64;
+/** A year. */
+const MOST_KEEP = 365 * 24 * 3600;
 
 export interface Joined {
   readonly members: Members;
@@ -28,11 +31,14 @@ export interface Joined {
   leave(): void;
 }
 
-export function checkService(name: unknown, places: unknown): asserts name is string {
+export function checkService(name: unknown, places: unknown, keep: unknown): void {
   if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
     throw argumentTypeError(
       `${CALL}: a name must be 1 to 100 letters, digits, dots, dashes or underscores, not ${show(name)}`,
     );
+  }
+  if (typeof keep !== 'number' || !(keep >= 0 && keep <= MOST_KEEP)) {
+    throw argumentRangeError(`${CALL}: keep must be seconds from 0 to ${MOST_KEEP}, not ${show(keep)}`);
   }
   if (places === undefined) return;
   if (typeof places !== 'number' || !Number.isInteger(places) || places < 1 || places > MOST_PLACES) {
@@ -40,19 +46,26 @@ export function checkService(name: unknown, places: unknown): asserts name is st
   }
 }
 
-/** @param places how many members the service can have at a time; absent: what it has, or 64 */
-export function joinService(native: Native, name: string, places: number | undefined): Joined {
+export interface Wanted {
+  /** How many members the service can have at a time; absent: what it has, or 64. */
+  readonly places: number | undefined;
+  /** Seconds for which its memory stays when this member was the last one. */
+  readonly keep: number;
+}
+
+export function joinService(native: Native, name: string, wanted: Wanted): Joined {
   const notices = new Notices(native, CALL, 'service');
-  const memory = notices.locked(JOIN_PATIENCE_MS, () => enter(native, notices, name, places));
-  const members = new Members(memory.memory, memory.place);
+  const { memory, place, keeper } = notices.locked(JOIN_PATIENCE_MS, () => enter(native, notices, name, wanted));
+  const members = new Members(memory, place);
   const leave = (): void => {
     members.leave();
     try {
-      notices.locked(LEAVE_PATIENCE_MS, () => withdraw(notices, name, memory.memory.fd));
+      notices.locked(LEAVE_PATIENCE_MS, () => withdraw(notices, name, memory.fd));
     } catch {
       // Then the notice names one that is a member no more.
     }
-    closeSync(memory.memory.fd);
+    keeper?.end();
+    closeSync(memory.fd);
   };
   return { members, leave };
 }
@@ -61,8 +74,8 @@ function enter(
   native: Native,
   notices: Notices,
   name: string,
-  places: number | undefined,
-): { memory: ServiceMemory; place: number } {
+  { places, keep }: Wanted,
+): { memory: ServiceMemory; place: number; keeper: Keeper | undefined } {
   const notice = notices.read(name);
   const living = notice?.members.filter((member) => isIn(notice, member)) ?? [];
   const found = notice && openFirst(native, name, { ...notice, members: living });
@@ -85,13 +98,18 @@ function enter(
     }
     const { dev: device, ino: inode } = fstatSync(memory.fd);
     const members = [...(found === undefined ? [] : living), { pid: process.pid, fd: memory.fd }];
+    let keeper: Keeper | undefined;
     try {
+      if (keep > 0) keeper = startKeeper(memory.fd, keep);
+      // It has no place, and has the memory open like a member.
+      if (keeper !== undefined) members.push(keeper.member);
       notices.write(name, { version: VERSION, size: memory.places, device, inode, members });
     } catch (cause) {
+      keeper?.end();
       new Members(memory, place).leave();
       throw new RmaError('ERR_SERVICE', `${CALL}: cannot publish the service ${show(name)}`, { cause });
     }
-    return { memory, place };
+    return { memory, place, keeper };
   } catch (error) {
     closeSync(memory.fd);
     throw error;

@@ -18,6 +18,11 @@ import { queueShape, ServiceQueue, type ServiceQueueOptions } from './service-qu
 export interface ServiceOptions {
   /** How many members the service can have at a time, up to 1,000 (default: as many as it has, or 64 if it is new). */
   readonly places?: number;
+  /**
+   * For how many seconds the memory of the service stays when this member was the last one, however it ended (default:
+   * 0). A member that asks for it has a small process that does that.
+   */
+  readonly keep?: number;
 }
 
 interface ServiceEvents {
@@ -53,16 +58,16 @@ export class Service extends EventEmitter<ServiceEvents> {
   static async join(name: string, options?: ServiceOptions): Promise<Service> {
     const call = 'Service.join';
     if (options !== undefined && (typeof options !== 'object' || options === null))
-      throw argumentTypeError(`${call}: options must be { places }, not ${show(options)}`);
-    if (options !== undefined) refuseUnknown(call, 'the options', options, ['places']);
-    const places = reading(call, 'places of the options', () => options?.places);
-    checkService(name, places);
+      throw argumentTypeError(`${call}: options must be { places, keep }, not ${show(options)}`);
+    if (options !== undefined) refuseUnknown(call, 'the options', options, ['places', 'keep']);
+    const { places, keep = 0 } = reading(call, 'the options', () => ({ places: options?.places, keep: options?.keep }));
+    checkService(name, places, keep);
     const native = loadNative();
     if (native === undefined) {
       const { reason } = nativeStatus();
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `${call}: services need the addon: ${reason}`);
     }
-    return new Service(name, joinService(native, name, places));
+    return new Service(name, joinService(native, name, { places, keep }));
   }
 
   private constructor(name: string, joined: Joined) {

@@ -36,8 +36,8 @@ const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
 const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
 let next = 0;
 /** Not used by any other member: its process, and a number of its own. */
-const entry = (): Int32Array => Int32Array.of(process.pid, next++);
-const words = (value: Int32Array): string => `${value[0]}.${value[1]}`;
+const entry = () => Int32Array.of(process.pid, next++);
+const words = (value: ArrayLike<number>): string => `${value[0]}.${value[1]}`;
 
 function underMutex(abandoned: number | undefined): void {
   if (abandoned !== undefined) {

@@ -106,6 +106,26 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     expect((await join(name)).place).toBe(0);
   });
 
+  it('keeps its memory for as long as its last member has asked for', async () => {
+    const name = fresh();
+    const keeping = await Service.join(name, { places: 5, keep: 0.5 });
+    (await keeping.counter('hits')).add(7);
+    await keeping.leave();
+    const next = await Service.join(name);
+    expect([next.place, next.places, (await next.counter('hits')).value]).toEqual([0, 5, 7]);
+    await next.leave();
+    // That of the first one goes, then.
+    const deadline = performance.now() + 60_000;
+    for (let hits = 7; hits !== 0; await new Promise((resolve) => setTimeout(resolve, 100))) {
+      expect(performance.now()).toBeLessThan(deadline);
+      const later = await Service.join(name);
+      hits = (await later.counter('hits')).value;
+      await later.leave();
+    }
+    for (const keep of [-1, Number.NaN, Number.POSITIVE_INFINITY, '1'])
+      await expect(Service.join(name, { keep: keep as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+
   it('does not take a stopped process for dead', async () => {
     const name = fresh();
     const service = await join(name);
