@@ -69,7 +69,7 @@ const LAYERS = {
   bsp: [...ranks, 'trace', 'start', 'bsp/delivery', 'bsp/model'],
   'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],
   launcher: [...ground, 'providers/emulator', 'providers', 'job', 'start', 'trace'],
-  cli: [...ground, 'providers', ...within('providers'), 'bsp', 'bsp/model', 'launcher', 'trace', 'index.ts'],
+  cli: [...ground, 'providers', ...within('providers'), 'bsp', 'bsp/model', 'launcher', 'service', 'trace', 'index.ts'],
 };
 /** What the package exports: may import every layer, and is imported by programs only. */
 const ENTRIES = [

@@ -17,6 +17,7 @@ import {
   MOST_NUMBERS,
   NAME_BYTES,
   pagesOf,
+  type ServiceMemory,
 } from './service-memory.ts';
 
 /** Kinds of things, by their numbers in the catalogue. Numbers are never used again for something else. */
@@ -66,15 +67,9 @@ export class Catalogue {
     for (let i = 0; i < MOST_NAMES; i++) {
       const row = i * ENTRY_WORDS;
       if (Atomics.load(this.#members.memory.catalogue, row + Entry.STATE) !== EntryState.READY) return undefined;
-      if (this.#nameAt(row) === name) return row;
+      if (nameAt(this.#members.memory, row) === name) return row;
     }
     return undefined;
-  }
-
-  #nameAt(row: number): string {
-    const { catalogue, names } = this.#members.memory;
-    const from = 4 * (row + Entry.NAME);
-    return String.fromCharCode(...names.subarray(from, from + Math.min(NAME_BYTES, catalogue[row + Entry.NAME_BYTES])));
   }
 
   #make(call: string, name: string, { kind, bytes, numbers }: Shape): number {
@@ -114,4 +109,22 @@ export class Catalogue {
       if (theirs !== ours) throw refused(`a ${kind} with ${what} ${theirs}`, `${what} ${ours}`);
     }
   }
+}
+
+/** Of a row that is READY. */
+function nameAt({ catalogue, names }: ServiceMemory, row: number): string {
+  const from = 4 * (row + Entry.NAME);
+  return String.fromCharCode(...names.subarray(from, from + Math.min(NAME_BYTES, catalogue[row + Entry.NAME_BYTES])));
+}
+
+/** All that the members of a service share. */
+export function namesIn(memory: ServiceMemory): { name: string; kind: string; bytes: number }[] {
+  const found: { name: string; kind: string; bytes: number }[] = [];
+  const { catalogue, native } = memory;
+  for (let row = 0; row < MOST_NAMES * ENTRY_WORDS; row += ENTRY_WORDS) {
+    if (Atomics.load(catalogue, row + Entry.STATE) !== EntryState.READY) break;
+    const kind = KINDS[catalogue[row + Entry.KIND]] ?? 'unknown';
+    found.push({ name: nameAt(memory, row), kind, bytes: catalogue[row + Entry.PAGES] * native.pageBytes });
+  }
+  return found;
 }

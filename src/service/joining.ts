@@ -79,6 +79,7 @@ function enter(
   const notice = notices.read(name);
   const living = notice?.members.filter((member) => isIn(notice, member)) ?? [];
   const found = notice && openFirst(native, name, { ...notice, members: living });
+  if (found === undefined) sweep(notices);
   const memory = found ?? begin(native, places ?? DEFAULT_PLACES);
   try {
     if (places !== undefined && places !== memory.places) {
@@ -116,6 +117,18 @@ function enter(
   }
 }
 
+/** Removes the notices of services of which no member lives: their last ones were killed. */
+function sweep(notices: Notices): void {
+  for (const name of notices.names()) {
+    try {
+      const notice = notices.read(name);
+      if (notice?.members.some((member) => isIn(notice, member)) !== true) notices.remove(name);
+    } catch {
+      // What cannot be read is its joiners' affair.
+    }
+  }
+}
+
 /** A descriptor that ends with this thread: Node closes those of a worker that it has opened itself. */
 function reopened(file: string): number {
   return openSync(file, 'r+');
@@ -131,7 +144,7 @@ function begin(native: Native, places: number): ServiceMemory {
 }
 
 /** The memory that the first of these members has open. */
-function openFirst(native: Native, name: string, notice: Notice): ServiceMemory | undefined {
+export function openFirst(native: Native, name: string, notice: Notice): ServiceMemory | undefined {
   for (const member of notice.members) {
     let fd: number;
     try {
