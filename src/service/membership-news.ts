@@ -1,11 +1,12 @@
 /**
- * Tells a program who joins, leaves and dies: sleeps in the kernel on the service's NEWS, in a thread of its own, and
- * looks now and then whether the members live, since no dead member says so.
+ * Tells a program who joins, leaves and dies: sleeps in the kernel on the service's NEWS, in a thread of its own. No
+ * dead member rings there, but the kernel does for a process that ends (ProcessWatch). Each wake-up looks whether the
+ * members live, and there is one now and then in any case.
  *
  * Each member tells of each other one once: it keeps the row of each place as it has told it, and compares. LAST of a
  * row says how the member before ended, where the next one has the place already.
  */
-import type { Parker } from '../native.ts';
+import type { Parker, ProcessWatch } from '../native.ts';
 import type { Member, Members } from './service-members.ts';
 import { isMember, rowOf } from './service-members.ts';
 import { Header, PlaceState } from './service-memory.ts';
@@ -21,6 +22,7 @@ export class MembershipNews {
   readonly #members: Members;
   readonly #tell: (event: MemberEvent, member: Member) => void;
   readonly #parker: Parker;
+  readonly #watch: ProcessWatch;
   /** The row of each place as it was told. */
   readonly #told: Row[];
 
@@ -29,12 +31,20 @@ export class MembershipNews {
     this.#tell = tell;
     const { memory } = members;
     this.#told = Array.from({ length: memory.places }, (_, place) => rowOf(memory, place));
+    this.#watch = new memory.native.ProcessWatch(memory.header, Header.NEWS);
+    for (const { pid } of members.list()) this.#watchOver(pid);
     this.#parker = new memory.native.Parker(() => this.#look());
     this.#sleep();
   }
 
   close(): void {
     this.#parker.close();
+    this.#watch.close();
+  }
+
+  /** The kernel rings when the process ends. Where it cannot, and for threads, the look now and then has to do. */
+  #watchOver(pid: number): void {
+    if (pid !== process.pid) this.#watch.add(pid);
   }
 
   #look(): void {
@@ -62,7 +72,9 @@ export class MembershipNews {
         const ended = isAnother ? now.last : now.life & 3;
         this.#tell(ended === PlaceState.DEAD ? 'death' : 'leave', { place, pid: before.pid });
       }
-      if (isMember(now.life)) this.#tell('join', { place, pid: now.pid });
+      if (!isMember(now.life)) continue;
+      this.#watchOver(now.pid);
+      this.#tell('join', { place, pid: now.pid });
     }
   }
 }

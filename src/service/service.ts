@@ -67,7 +67,13 @@ export class Service extends EventEmitter<ServiceEvents> {
       const { reason } = nativeStatus();
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `${call}: services need the addon: ${reason}`);
     }
-    return new Service(name, joinService(native, name, { places, keep }));
+    const joined = joinService(native, name, { places, keep });
+    try {
+      return new Service(name, joined);
+    } catch (error) {
+      joined.leave();
+      throw error;
+    }
   }
 
   private constructor(name: string, joined: Joined) {
