@@ -64,6 +64,7 @@ const LAYERS = {
   'window/creation': [...ranks, ...transfers, ...within('sync'), 'trace', 'window/attached', 'window/path'],
   'window/calls': [...ranks, ...transfers, ...within('sync'), 'trace', ...within('window')],
   structures: [...ranks, 'window/calls', 'window/creation', 'window/epochs', 'window/path'],
+  'service/map': ground,
   'bsp/delivery': [...ranks, 'transfer/requests', 'trace', 'bsp'],
   bsp: [...ranks, 'trace', 'start', 'bsp/delivery', 'bsp/model'],
   'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],
