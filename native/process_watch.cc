@@ -2,8 +2,8 @@
 // it. A thread, started by the first `add`, polls a descriptor of each process (pidfd_open, Linux 5.3), which the
 // kernel makes readable once all of that process is gone but its entry; its descriptors are closed by then.
 //
-// `mutex` guards `watched`, to which JavaScript adds and from which the thread takes away. The thread polls a copy: only
-// it closes a descriptor that it may be polling. An event descriptor gets it out of its poll.
+// `mutex` guards `watched`, to which JavaScript adds and from which the thread takes away. The thread polls a copy:
+// only it closes a descriptor that it may be polling. An event descriptor gets it out of its poll.
 //
 // The word is pinned: it stays where it is as long as the thread runs. Where that cannot be done (a SharedArrayBuffer),
 // the environment's end joins the thread before its memory goes.

@@ -19,6 +19,7 @@ export type ErrorCode =
   | 'ERR_BUFFER'
   | 'ERR_COLLECTIVE'
   | 'ERR_COMM'
+  | 'ERR_DAMAGED'
   | 'ERR_DISP'
   | 'ERR_GROUP'
   | 'ERR_INFO_KEY'

@@ -30,6 +30,8 @@ export interface Shape {
   readonly bytes: number;
   /** By name, for messages; the order is that of the catalogue. Whole numbers below 2^53. */
   readonly numbers: Readonly<Record<string, number>>;
+  /** What has to be done with its memory, which is all zeros, before anybody else sees it. */
+  begin?(memory: ArrayBuffer): void;
 }
 
 export class Catalogue {
@@ -72,7 +74,7 @@ export class Catalogue {
     return undefined;
   }
 
-  #make(call: string, name: string, { kind, bytes, numbers }: Shape): number {
+  #make(call: string, name: string, { kind, bytes, numbers, begin }: Shape): number {
     const { native, fd, header, catalogue, names } = this.#members.memory;
     let i = 0;
     while (i < MOST_NAMES && Atomics.load(catalogue, i * ENTRY_WORDS + Entry.STATE) === EntryState.READY) i++;
@@ -84,6 +86,7 @@ export class Catalogue {
     const pages = pagesOf(native, bytes);
     native.memoryResize(fd, (page + pages) * native.pageBytes);
     Atomics.store(header, Header.PAGES, page + pages);
+    begin?.(native.memoryMap(fd, page * native.pageBytes, bytes));
     catalogue.set([KINDS.indexOf(kind), page, pages, name.length], row + Entry.KIND);
     const wide = Object.values(numbers).flatMap((number) => [number | 0, Math.floor(number / 2 ** 32)]);
     catalogue.fill(0, row + Entry.NUMBERS, row + Entry.NUMBERS + 2 * MOST_NUMBERS);

@@ -4,15 +4,19 @@
  *     import { Service } from 'onesided/service';
  */
 import { publicCalls } from '../program-line.ts';
+import { SharedMap } from './map/index.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { Service } from './service.ts';
 import { ServiceCounter } from './service-counter.ts';
 import { ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
 
+export type { EntryOptions, SharedMap, SharedMapOptions, SharedMapStatistics } from './map/index.ts';
+export type { Allowance, LimiterOptions, RateLimiter } from './rate-limiter.ts';
 export { Service, type ServiceOptions } from './service.ts';
 export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
 export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
 
-publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue);
+publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, RateLimiter);

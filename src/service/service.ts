@@ -9,7 +9,10 @@ import { loadNative, nativeStatus } from '../native.ts';
 import { refuseUnknown } from '../options.ts';
 import { Catalogue, type Shape } from './catalogue.ts';
 import { checkService, type Joined, joinService } from './joining.ts';
+import { LockWords } from './lock-words.ts';
+import { SharedMap, type SharedMapOptions } from './map/index.ts';
 import { type MemberEvent, MembershipNews } from './membership-news.ts';
+import { type LimiterOptions, RateLimiter, readLimiterOptions } from './rate-limiter.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
@@ -124,6 +127,22 @@ export class Service extends EventEmitter<ServiceEvents> {
     return this.#open('queue', name, made.shape, (memory) => new ServiceQueue(members, memory, name, made));
   }
 
+  /**
+   * The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes), `ERR_ARG` (options, also where they are not those
+   * that it was made with).
+   */
+  async map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>> {
+    return this.#map('map', name, options, (map) => map);
+  }
+
+  /** The rate limiter of this name. Errors: as `counter`. */
+  async limiter(name: string, options: LimiterOptions): Promise<RateLimiter> {
+    const read = readLimiterOptions(options);
+    const numbers = { rate: read.rate, 'per (µs)': Math.round(1000 * read.per) };
+    const map = { bytes: read.bytes, codec: 'json' } as const;
+    return this.#map<number, RateLimiter>('limiter', name, map, (full) => new RateLimiter(full, read), numbers);
+  }
+
   /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
   async leave(): Promise<void> {
     this.#end();
@@ -144,6 +163,27 @@ export class Service extends EventEmitter<ServiceEvents> {
     const left = 'left' in thing ? (thing.left as () => void).bind(thing) : () => {};
     this.#things.set(name, { kind: shape.kind, thing, left });
     return thing;
+  }
+
+  #map<V, T extends object>(
+    kind: 'map' | 'limiter',
+    name: string,
+    options: SharedMapOptions<V>,
+    make: (map: SharedMap<V>) => T,
+    numbers: Readonly<Record<string, number>> = {},
+  ): T {
+    const { members } = this.#joined;
+    const bytes = SharedMap.memoryBytes(options);
+    const what = `the ${kind} ${show(name)}`;
+    const locks = (memory: ArrayBuffer): LockWords => new LockWords(members, memory, what);
+    const at = (buffer: ArrayBuffer) => ({ buffer, byteOffset: 0 });
+    const shape: Shape = {
+      kind,
+      bytes,
+      numbers: { bytes: options.bytes, ...numbers },
+      begin: (memory) => void SharedMap.create(name, at(memory), locks(memory), options),
+    };
+    return this.#open(kind, name, shape, (memory) => make(SharedMap.open(name, at(memory), locks(memory), options)));
   }
 
   #checkIn(method: string): void {

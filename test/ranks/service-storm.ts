@@ -6,6 +6,8 @@
  *     m | x PLACE  both numbers under the mutex have been raised; before that, they were made equal after a death
  *     p ID | o ID  an entry was pushed to the queue of entries that may be lost, or popped
  *     P ID | O ID | D ID   the same for entries that must not: pushed, taken, done
+ *     s KEY        a new key was set; its value is the key
+ *     i | l        a number of the map was raised; a call was allowed
  *     ! TEXT       something that must not be
  *
  *     service-storm.js NAME SEED
@@ -34,6 +36,8 @@ const [left, right] = [await service.counter('left'), await service.counter('rig
 const mutex = await service.mutex('mutex');
 const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
 const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
+const map = await service.map<string | number>('map', { bytes: 8 << 20 });
+const limiter = await service.limiter('limiter', { rate: 1000, per: 1e9 });
 let next = 0;
 /** Not used by any other member: its process, and a number of its own. */
 const entry = () => Int32Array.of(process.pid, next++);
@@ -76,6 +80,23 @@ const calls = [
   () => {
     const mine = entry();
     if (keeping.tryPush(mine)) say(`P ${words(mine)}`);
+  },
+  () => {
+    const key = `${process.pid}.${next++}`;
+    map.set(key, key);
+    say(`s ${key}`);
+  },
+  () => {
+    map.increment('number');
+    say('i');
+  },
+  () => {
+    const key = `${process.pid}.${random(next + 1)}`;
+    const value = map.get(key);
+    if (value !== undefined && value !== key) say(`! the value ${value} of ${key}`);
+  },
+  () => {
+    if (limiter.take().allowed) say('l');
   },
   async () => {
     if (keeping.length === 0) return;

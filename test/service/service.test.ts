@@ -195,6 +195,64 @@ describe.skipIf(loadNative() === undefined)('a counter of a service', () => {
   });
 });
 
+describe.skipIf(loadNative() === undefined)('a map of a service', () => {
+  it('is one for all members, and refuses other options', async () => {
+    const name = fresh();
+    const [first, second] = [await join(name), await join(name)];
+    const one = await first.map<{ n: number }>('m', { bytes: 1 << 20, ttl: 60_000 });
+    const two = await second.map<{ n: number }>('m', { bytes: 1 << 20, ttl: 60_000 });
+    one.set('a', { n: 1 });
+    expect(two.get('a')).toEqual({ n: 1 });
+    two.update('a', (value) => ({ n: value!.n + 1 }));
+    expect([...one.entries()]).toEqual([['a', { n: 2 }]]);
+    await expect(second.map('m', { bytes: 2 << 20, ttl: 60_000 })).rejects.toMatchObject({
+      code: 'ERR_SERVICE_MISMATCH',
+    });
+    const third = await join(name);
+    await expect(third.map('m', { bytes: 1 << 20 })).rejects.toMatchObject({ code: 'ERR_ARG' });
+    await expect(third.map('m', { bytes: 1 << 20, ttl: 60_000, codec: 'string' })).rejects.toThrow(/codec/);
+    await first.leave();
+    await second.leave();
+    expect((await third.map('m', { bytes: 1 << 20, ttl: 60_000 })).get('a')).toEqual({ n: 2 });
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () => {
+  it('allows as many calls as it says, over all members, and each key its own', async () => {
+    const name = fresh();
+    const options = { rate: 5, per: 1e6 };
+    const [one, two] = [await (await join(name)).limiter('l', options), await (await join(name)).limiter('l', options)];
+    expect(one.take('a')).toEqual({ allowed: true, remaining: 4, retryAfter: 0 });
+    expect(two.take('a', 3)).toEqual({ allowed: true, remaining: 1, retryAfter: 0 });
+    expect(two.take('a', 2)).toMatchObject({ allowed: false, remaining: 1 });
+    expect(one.take('a').remaining).toBe(0);
+    const { allowed, retryAfter } = two.take('a');
+    expect(allowed).toBe(false);
+    // A fifth of the time, less what has passed.
+    expect(retryAfter).toBeLessThanOrEqual(200_000);
+    expect(retryAfter).toBeGreaterThan(100_000);
+    expect(two.take('b').remaining).toBe(4);
+    one.reset('a');
+    expect(two.take('a').remaining).toBe(4);
+    for (const cost of [0, 6, 1.5, '1'])
+      expect(() => one.take('a', cost as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    await expect((await join(name)).limiter('l', { rate: 6, per: 1e6 })).rejects.toThrow(/rate 5.*rate 6/);
+  });
+
+  it('gives them back by and by', async () => {
+    const limiter = await (await join(fresh())).limiter('l', { rate: 1000, per: 1000 });
+    let taken = 0;
+    const began = performance.now();
+    while (performance.now() < began + 300) if (limiter.take().allowed) taken++;
+    const passed = performance.now() - began;
+    // A thousand at once, and one each millisecond.
+    expect(taken).toBeLessThanOrEqual(1001 + passed);
+    expect(taken).toBeGreaterThanOrEqual(1000);
+    for (const wrong of [{ rate: 0, per: 1 }, { rate: 1, per: 0 }, { rate: 1.5, per: 1 }, { rate: 1 }, null])
+      await expect((await join(fresh())).limiter('l', wrong as never)).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+});
+
 describe.skipIf(loadNative() === undefined)('a mutex of a service', () => {
   it('has one holder, serves the calls of a member in their order, and lets them give up', async () => {
     const name = fresh();

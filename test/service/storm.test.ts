@@ -107,6 +107,19 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     expect(raised).toBeGreaterThanOrEqual(storm.count('m'));
     expect(raised).toBeLessThanOrEqual(storm.count('m') + storm.kills);
 
+    const map = await service.map<string | number>('map', { bytes: 8 << 20 });
+    // It had room for all: some 70 bytes each.
+    expect(map.statistics().evicted).toBe(0);
+    expect(storm.said('s').filter((key) => map.get(key) !== key)).toEqual([]);
+    const increments = map.get('number') as number;
+    expect(increments).toBeGreaterThanOrEqual(storm.count('i'));
+    expect(increments).toBeLessThanOrEqual(storm.count('i') + storm.kills);
+    const limiter = await service.limiter('limiter', { rate: 1000, per: 1e9 });
+    let left = 0;
+    while (limiter.take().allowed) left++;
+    expect(left + storm.count('l')).toBeLessThanOrEqual(1000);
+    expect(left + storm.count('l') + storm.kills).toBeGreaterThanOrEqual(1000);
+
     const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
     const popped = storm.said('o');
     for (let found = losing.tryPop(); found !== undefined; found = losing.tryPop())
@@ -116,21 +129,21 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     expect(lost.length).toBeLessThanOrEqual(storm.kills);
 
     const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
-    const left: string[] = [];
+    const rest: string[] = [];
     keeping.close();
     for (let found = await keeping.take(); found !== undefined; found = await keeping.take()) {
-      left.push(`${found.entry[0]}.${found.entry[1]}`);
+      rest.push(`${found.entry[0]}.${found.entry[1]}`);
       found.done();
     }
-    expect(new Set(left).size).toBe(left.length);
+    expect(new Set(rest).size).toBe(rest.length);
     const done = storm.said('D');
     // Given again only where its taker had not said that it was done: a kill can come between.
-    const twice = done.length - new Set(done).size + left.filter((id) => done.includes(id)).length;
+    const twice = done.length - new Set(done).size + rest.filter((id) => done.includes(id)).length;
     expect(twice).toBeLessThanOrEqual(storm.kills);
-    const there = new Set([...done, ...left, ...storm.said('O')]);
+    const there = new Set([...done, ...rest, ...storm.said('O')]);
     expect(storm.said('P').filter((id) => !there.has(id))).toEqual([]);
     // Of those that were taken and not done, the taker was killed behind `done` and before its line.
-    const taken = storm.said('O').filter((id) => !done.includes(id) && !left.includes(id));
+    const taken = storm.said('O').filter((id) => !done.includes(id) && !rest.includes(id));
     expect(new Set(taken).size).toBeLessThanOrEqual(storm.kills);
     expect(service.members()).toEqual([{ place: service.place, pid: process.pid }]);
     // Those that were told to stop are the only ones that leave; some are killed before they have joined.

@@ -1,0 +1,44 @@
+/**
+ * Private memory that values are copied to before anything looks at them: what lies in the map can change meanwhile,
+ * and the engine's decoders look twice.
+ */
+
+/** Values of programs that keep their bytes share pieces of memory of this size, as Node's buffers do. */
+const PIECE = 16 << 10;
+/** Longer values have memory of their own. */
+const SHARED = PIECE >> 3;
+
+export class CopySpace {
+  words: Int32Array;
+  buffer: Buffer;
+  /** Where the value is, a multiple of 8, and its bytes. */
+  begin = 0;
+  length = 0;
+  /** What the codec has noted of the value. */
+  kind = 0;
+
+  constructor() {
+    this.words = new Int32Array(PIECE >> 2);
+    this.buffer = Buffer.from(this.words.buffer as ArrayBuffer);
+  }
+
+  /** Makes room for a value. */
+  reserve(length: number): void {
+    this.length = length;
+    if (this.begin + length > this.buffer.length) this.#renew(length);
+  }
+
+  #renew(length: number): void {
+    this.words = new Int32Array(length > SHARED ? (length + 3) >>> 2 : PIECE >> 2);
+    this.buffer = Buffer.from(this.words.buffer as ArrayBuffer);
+    this.begin = 0;
+  }
+
+  /** Gives the value's memory away: the next one gets other memory. */
+  give(): Uint8Array {
+    const { begin, length } = this;
+    const given = new Uint8Array(this.words.buffer, begin, length);
+    this.begin = (begin + length + 7) & ~7;
+    return given;
+  }
+}
