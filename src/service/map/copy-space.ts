@@ -18,8 +18,8 @@ export class CopySpace {
   kind = 0;
 
   constructor() {
-    this.words = new Int32Array(PIECE >> 2);
-    this.buffer = Buffer.from(this.words.buffer as ArrayBuffer);
+    this.buffer = Buffer.allocUnsafeSlow(PIECE);
+    this.words = new Int32Array(this.buffer.buffer);
   }
 
   /** Makes room for a value. */
@@ -29,8 +29,8 @@ export class CopySpace {
   }
 
   #renew(length: number): void {
-    this.words = new Int32Array(length > SHARED ? (length + 3) >>> 2 : PIECE >> 2);
-    this.buffer = Buffer.from(this.words.buffer as ArrayBuffer);
+    this.buffer = Buffer.allocUnsafeSlow(length > SHARED ? (length + 7) & ~7 : PIECE);
+    this.words = new Int32Array(this.buffer.buffer);
     this.begin = 0;
   }
 
