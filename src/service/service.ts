@@ -28,22 +28,17 @@ export interface ServiceOptions {
   readonly keep?: number;
 }
 
-interface ServiceEvents {
-  join: [Member];
-  leave: [Member];
-  death: [Member];
-}
-
 /**
- * A member's view of a service. Events: `join`, `leave` and `death`, each with the other member's place and process;
- * they do not keep the process from ending.
+ * A member's view of a service. It tells of other members: `join`, `leave` (it has left, or ended with exit code 0) and
+ * `death`. To listen does not keep the process from ending.
  */
-export class Service extends EventEmitter<ServiceEvents> {
+export class Service {
   readonly name: string;
   /** This member's place: the lowest that was free. */
   readonly place: number;
   /** How many members there can be. */
   readonly places: number;
+  readonly #events = new EventEmitter();
   readonly #joined: Joined;
   readonly #catalogue: Catalogue;
   readonly #news: MembershipNews;
@@ -80,17 +75,39 @@ export class Service extends EventEmitter<ServiceEvents> {
   }
 
   private constructor(name: string, joined: Joined) {
-    super();
     this.name = name;
     this.#joined = joined;
     const { members } = joined;
     this.place = members.place;
     this.places = members.memory.places;
     this.#catalogue = new Catalogue(members);
-    this.#news = new MembershipNews(members, (event: MemberEvent, member) => this.emit(event, member));
+    this.#news = new MembershipNews(members, (event: MemberEvent, member) => this.#events.emit(event, member));
     // A process that ends by itself leaves; one that fails has died.
     this.#exit = (code) => void (code === 0 && this.#end());
     process.once('exit', this.#exit);
+  }
+
+  /** Calls `listener` each time that another member comes, leaves or dies. */
+  on(event: MemberEvent, listener: (member: Member) => void): this {
+    this.#events.on(event, listener);
+    return this;
+  }
+
+  /** The same, for the next time only. */
+  once(event: MemberEvent, listener: (member: Member) => void): this {
+    this.#events.once(event, listener);
+    return this;
+  }
+
+  /** Takes a listener away. */
+  off(event: MemberEvent, listener: (member: Member) => void): this {
+    this.#events.off(event, listener);
+    return this;
+  }
+
+  /** As `off`: `events.once(service, 'join')` needs it. */
+  removeListener(event: MemberEvent, listener: (member: Member) => void): this {
+    return this.off(event, listener);
   }
 
   /** The members, this one included, by their places: those of which it is not known that they have died. */
