@@ -11,6 +11,7 @@ import {
   LONGEST,
   MAGIC,
   MAGIC_NUMBER,
+  mostOf,
   RING_BYTES,
   SHARDS,
   TTL,
@@ -31,8 +32,8 @@ export interface SharedMapOptions<V = unknown> {
    */
   readonly codec?: CodecName | CustomCodec<V>;
   /**
-   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most about an eighth; the larger
-   * it is, the fewer parts has the map that members can write at the same time.
+   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most a sixteenth to an eighth;
+   * the larger it is, the fewer parts has the map that members can write at the same time.
    */
   readonly longest?: number;
 }
@@ -67,7 +68,10 @@ export function readMapOptions(call: string, options: SharedMapOptions<never>): 
   const longest = read.longest === undefined ? undefined : numberBetween(call, 'longest', read.longest, 1, bytes);
   const geometry = divide(bytes, longest === undefined ? undefined : longest + ENTRY_BYTES + 4);
   if (geometry === undefined)
-    throw argumentRangeError(`${call}: longest may be an eighth of bytes (${bytes}), not ${longest}`, 'ERR_SIZE');
+    throw argumentRangeError(
+      `${call}: longest may be at most ${mostOf(bytes) - ENTRY_BYTES - 4} with ${bytes} bytes, not ${longest}`,
+      'ERR_SIZE',
+    );
   return {
     bytes,
     ttl: read.ttl === undefined ? Number.POSITIVE_INFINITY : readTtl(call, read.ttl),
