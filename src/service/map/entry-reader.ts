@@ -31,6 +31,8 @@ export function readValue(shard: ShardMemory, key: MapKey, copy: CopySpace): num
   const expiry = shard.numbers[(shard.wordAt(position) >>> 1) + 2];
   if (!shard.stands(position, turn)) return AGAIN;
   if (expiry !== 0 && expiry <= now()) return ABSENT;
+  copy.expiry = expiry;
+  copy.turn = turn;
   markRead(shard, slot);
   return slot;
 }

@@ -36,6 +36,12 @@ export interface SharedMapOptions<V = unknown> {
    * the larger it is, the fewer parts has the map that members can write at the same time.
    */
   readonly longest?: number;
+  /**
+   * How many values this member keeps as it has decoded them, so that `get` gives them again, without a copy, until
+   * another value is set. What `get` gives must not be changed then: it is the same object each time. Each member may
+   * give another number. Default: 0.
+   */
+  readonly near?: number;
 }
 
 /** Options of a single entry. */
@@ -50,19 +56,21 @@ export interface ReadMapOptions {
   readonly longest: number | undefined;
   readonly codec: Codec<unknown>;
   readonly geometry: Geometry;
+  readonly near: number;
 }
 
 const LEAST_BYTES = 64 << 10;
 const MOST_BYTES = 8 * 2 ** 30;
+const MOST_NEAR = 1 << 20;
 
 /** The options of a map, read once and checked. */
 export function readMapOptions(call: string, options: SharedMapOptions<never>): ReadMapOptions {
   if (typeof options !== 'object' || options === null)
     throw argumentTypeError(`${call}: the options must be an object, not ${show(options)}`);
-  refuseUnknown(call, 'the options', options, ['bytes', 'ttl', 'codec', 'longest']);
+  refuseUnknown(call, 'the options', options, ['bytes', 'ttl', 'codec', 'longest', 'near']);
   const read = reading(call, 'the options', () => {
-    const { bytes, ttl, codec, longest } = options;
-    return { bytes, ttl, codec, longest };
+    const { bytes, ttl, codec, longest, near } = options;
+    return { bytes, ttl, codec, longest, near };
   });
   const bytes = numberBetween(call, 'bytes', read.bytes, LEAST_BYTES, MOST_BYTES);
   const longest = read.longest === undefined ? undefined : numberBetween(call, 'longest', read.longest, 1, bytes);
@@ -78,6 +86,7 @@ export function readMapOptions(call: string, options: SharedMapOptions<never>): 
     longest,
     codec: readCodec(call, read.codec),
     geometry,
+    near: read.near === undefined ? 0 : numberBetween(call, 'near', read.near, 0, MOST_NEAR),
   };
 }
 

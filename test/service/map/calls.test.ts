@@ -1,6 +1,7 @@
 /** What the calls of a map promise, one by one: codecs, times, refusals. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { SharedMap } from '../../../src/service/map/index.ts';
+import { HEAD, HEADER_BYTES, TAIL } from '../../../src/service/map/map-layout.ts';
 import { newMap, openMap } from './support.ts';
 
 const BYTES = 1 << 20;
@@ -177,6 +178,45 @@ describe('calls', () => {
     expect(map.get('key')).toBe(2);
     other.clear();
     expect(map.size).toBe(0);
+  });
+});
+
+describe('values that are kept near', () => {
+  it('are the same object until another value is set', () => {
+    const options = { bytes: BYTES };
+    const { map: other, memory, dead } = newMap<{ n: number }>(options);
+    const { map } = openMap<{ n: number }>(memory, 2, dead, { ...options, near: 10 });
+    other.set('key', { n: 1 });
+    const first = map.get('key');
+    expect(map.get('key')).toBe(first);
+    other.set('key', { n: 2 });
+    expect(map.get('key')).toEqual({ n: 2 });
+    map.set('key', { n: 3 });
+    expect(map.get('key')).toEqual({ n: 3 });
+    other.delete('key');
+    expect(map.get('key')).toBeUndefined();
+  });
+
+  it('are forgotten when the map is cleared, also if positions begin again', () => {
+    const { map, memory } = newMap<number>({ bytes: 64 << 10, near: 10 }, { hashMask: 0xff });
+    const words = new Int32Array(memory, HEADER_BYTES);
+    const begin = words[HEAD];
+    map.set('key', 1);
+    expect(map.get('key')).toBe(1);
+    map.clear();
+    words[HEAD] = begin;
+    words[TAIL] = begin;
+    map.set('key', 2);
+    expect(map.get('key')).toBe(2);
+  });
+
+  it('not more than were asked for', () => {
+    const { map } = newMap<object>({ bytes: BYTES, near: 10 });
+    for (let i = 0; i < 100; i++) map.set(`${i}`, {});
+    const first = Array.from({ length: 100 }, (_, i) => map.get(`${i}`));
+    const again = first.map((value, i) => map.get(`${i}`) === value);
+    expect(again.filter(Boolean).length).toBeLessThanOrEqual(10);
+    expect(map.get('99')).toBe(map.get('99'));
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { newMap } from './support.ts';
 
 const KEYS = 20_000;
-const ACCESSES = 120_000;
+const ACCESSES = 80_000;
 
 /** Numbers with the probabilities of Zipf's law, exponent 1; the same in each run. */
 function zipf(): () => number {
