@@ -331,6 +331,7 @@ describe('refusals', () => {
       () => json.set('key', 1, { tl: 1 } as never),
       () => json.set('key', 1, 5 as never),
       () => json.update('key', 1 as never),
+      () => json.update('key', async () => 1),
       () => json.increment('key', '1' as never),
       () => newMap<unknown>({ bytes: BYTES, codec: 'structured' }).map.set('key', () => 1),
     ];
