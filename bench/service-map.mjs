@@ -2,6 +2,7 @@
  * How fast the map of onesided/service is in one process, beside a plain `Map` and LMDB (noSync), if that is installed.
  *
  *     node --import ./test/support/types.mjs bench/service-map.mjs [--keys N] [--codec bytes|string|json] [--rounds N]
+ *         [--near N]
  *
  * Values of 200 bytes. Hot: 1,000 keys; else N (1,000,000). A number is the best of some blocks, in nanoseconds a call:
  * on a machine with other work, the mean tells how much of a core there was.
@@ -16,14 +17,13 @@ const { values: args } = parseArgs({
     keys: { type: 'string', default: '1000000' },
     codec: { type: 'string', default: 'bytes' },
     rounds: { type: 'string', default: '30' },
-    map: { type: 'boolean', default: true },
+    near: { type: 'string', default: '0' },
   },
 });
 const BLOCK = 20_000;
 const VALUE_BYTES = 200;
 const ours = new URL('../src/service/map/index.ts', import.meta.url).href;
 const { SharedMap } = await import(ours);
-const noLock = { acquire: () => -1, release() {} };
 /** As a lock costs that nobody else wants. */
 function ownLock(words) {
   return {
@@ -34,7 +34,6 @@ function ownLock(words) {
     release: (word) => Atomics.store(words, word, 0),
   };
 }
-void noLock;
 
 const text = JSON.stringify({ user: 12345, name: 'somebody', roles: ['a', 'b'], text: 'x'.repeat(200) }).slice(0, 198);
 const VALUES = {
@@ -77,7 +76,7 @@ function mapStore() {
 }
 
 function ourStore(codec, keys) {
-  const options = { bytes: Math.max(1 << 24, 512 * keys), codec };
+  const options = { bytes: Math.max(1 << 24, 512 * keys), codec, near: Number(args.near) };
   const bytes = SharedMap.memoryBytes(options);
   const buffer = new SharedArrayBuffer(bytes);
   const map = SharedMap.create('bench', { buffer, byteOffset: 0 }, ownLock(new Int32Array(buffer)), options);

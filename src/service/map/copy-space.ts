@@ -16,6 +16,9 @@ export class CopySpace {
   length = 0;
   /** What the codec has noted of the value. */
   kind = 0;
+  /** When the entry expires, 0 for never, and the TURN in which it was copied. */
+  expiry = 0;
+  turn = 0;
 
   constructor() {
     this.buffer = Buffer.allocUnsafeSlow(PIECE);

@@ -11,7 +11,8 @@
  *
  * Copied is what was read since it was written or copied last (the clock, with the ring as its face), and everything as
  * long as little of the ring is in use. Between two calls there is always room for two entries of the longest length
- * that the ring has: so the entry at TAIL can be copied, also where the ring's end must be filled first.
+ * that the ring has: so the entry at TAIL can be copied, also where the ring's end must be filled first. The entry that
+ * is about to be replaced is always copied, once: when all others have gone, half of the ring is free.
  */
 import { RmaError } from '../../errors.ts';
 import { now } from './map-clock.ts';
@@ -79,9 +80,14 @@ function fillerBefore(shard: ShardMemory, position: number, units: number): numb
   return toEnd < units ? toEnd : 0;
 }
 
-/** Makes room for an entry, and for one more key. Errors: `ERR_DAMAGED`. */
-export function makeRoom(shard: ShardMemory, units: number): void {
-  const { words, capacity, mostEntries } = shard;
+/**
+ * Makes room for an entry.
+ * @param own the slot of its key, which is not evicted: a writer that dies leaves the old entry, or the new one;
+ * `ABSENT` if the key is new, then there is room for one more key, too. Errors: `ERR_DAMAGED`.
+ */
+export function makeRoom(shard: ShardMemory, units: number, own: number): void {
+  const { words, capacity } = shard;
+  const mostEntries = own === ABSENT ? shard.mostEntries : Number.POSITIVE_INFINITY;
   const longest = Math.max(units, longestIn(shard));
   const mostLive = Math.min(Math.floor(capacity * KEPT_PART), capacity - 2 * units - 3 * longest);
   const begun = words[TAIL];
@@ -99,12 +105,12 @@ export function makeRoom(shard: ShardMemory, units: number): void {
     const entry = shard.wordAt(tail);
     const slot = (words[entry + 1] & (FILLER | DEAD)) !== 0 ? ABSENT : slotNaming(shard, tail, words[entry + 2]);
     if (slot !== ABSENT) {
-      if (isExpired(shard, entry)) {
+      if (slot !== own && isExpired(shard, entry)) {
         store(words, EXPIRED, words[EXPIRED] + 1);
         emptySlot(shard, slot, length);
       } else {
         const fits = words[LIVE] + units <= mostLive && words[COUNT] < mostEntries;
-        const again = wasRead(shard, slot) && copied < capacity >> MOST_COPIED_SHIFT;
+        const again = slot === own || (wasRead(shard, slot) && copied < capacity >> MOST_COPIED_SHIFT);
         // What was copied in this call is not copied once more.
         const first = (tail - begun) >>> 0 < turn;
         if (first && (fits || again) && capacity - used >= length + fillerBefore(shard, head, length)) {
@@ -174,7 +180,10 @@ export function slotFor(shard: ShardMemory, hash: number): number {
   const free = freeSlot(shard, hash);
   if (free !== ABSENT) return free;
   const taken = slotToTake(shard, hash);
-  store(words, EVICTED, words[EVICTED] + 1);
-  emptySlot(shard, taken, unitsAt(shard, words[taken + SLOT_POSITION]));
+  const position = words[taken + SLOT_POSITION];
+  const units = unitsAt(shard, position);
+  const reason = isExpired(shard, shard.wordAt(position)) ? EXPIRED : EVICTED;
+  store(words, reason, words[reason] + 1);
+  emptySlot(shard, taken, units);
   return taken;
 }

@@ -19,9 +19,7 @@ import { now } from './map-clock.ts';
 import type { MapKey } from './map-key.ts';
 import { ENTRY_WORDS, KEY_BYTES, KIND_SHIFT, type ShardMemory, SLOT_POSITION, TURN, unitsOf } from './map-layout.ts';
 import { ABSENT, AGAIN, find, markRead } from './slot-index.ts';
-
-/** Up to here a loop is faster than the call of the engine's copy. */
-const SHORT_WORDS = 128;
+import { copyWords } from './word-copy.ts';
 
 /** Copies the value of a key. @returns its slot, `ABSENT`, or `AGAIN` if the entry was written over meanwhile */
 export function readValue(shard: ShardMemory, key: MapKey, copy: CopySpace): number {
@@ -33,6 +31,8 @@ export function readValue(shard: ShardMemory, key: MapKey, copy: CopySpace): num
   const expiry = shard.numbers[(shard.wordAt(position) >>> 1) + 2];
   if (!shard.stands(position, turn)) return AGAIN;
   if (expiry !== 0 && expiry <= now()) return ABSENT;
+  copy.expiry = expiry;
+  copy.turn = turn;
   markRead(shard, slot);
   return slot;
 }
@@ -86,8 +86,6 @@ export function copyValue(shard: ShardMemory, position: number, copy: CopySpace)
   const from = entry + ENTRY_WORDS + ((keyBytes + 3) >>> 2);
   const to = copy.begin >>> 2;
   const count = (length + 3) >>> 2;
-  const target = copy.words;
-  if (count > SHORT_WORDS) target.set(words.subarray(from, from + count), to);
-  else for (let i = 0; i < count; i++) target[to + i] = words[from + i];
+  copyWords(copy.words, to, words, from, count);
   return true;
 }

@@ -123,6 +123,13 @@ export function divide(bytes: number, longest: number | undefined): Geometry | u
   return found.shards > 0 ? found : undefined;
 }
 
+/** Bytes of the longest entry that a map of so many bytes can have. */
+export function mostOf(bytes: number): number {
+  let ring = LEAST_RING;
+  while (geometryOf(bytes, 2 * ring).shards > 0) ring *= 2;
+  return ring / LONGEST_PART;
+}
+
 /** The numbers of one shard, and its memory. */
 export class ShardMemory {
   readonly number: number;

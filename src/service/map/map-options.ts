@@ -11,6 +11,7 @@ import {
   LONGEST,
   MAGIC,
   MAGIC_NUMBER,
+  mostOf,
   RING_BYTES,
   SHARDS,
   TTL,
@@ -31,10 +32,16 @@ export interface SharedMapOptions<V = unknown> {
    */
   readonly codec?: CodecName | CustomCodec<V>;
   /**
-   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most about an eighth; the larger
-   * it is, the fewer parts has the map that members can write at the same time.
+   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most a sixteenth to an eighth;
+   * the larger it is, the fewer parts has the map that members can write at the same time.
    */
   readonly longest?: number;
+  /**
+   * How many values this member keeps as it has decoded them, so that `get` gives them again, without a copy, until
+   * another value is set. What `get` gives must not be changed then: it is the same object each time. Each member may
+   * give another number. Default: 0.
+   */
+  readonly near?: number;
 }
 
 /** Options of a single entry. */
@@ -49,31 +56,37 @@ export interface ReadMapOptions {
   readonly longest: number | undefined;
   readonly codec: Codec<unknown>;
   readonly geometry: Geometry;
+  readonly near: number;
 }
 
 const LEAST_BYTES = 64 << 10;
 const MOST_BYTES = 8 * 2 ** 30;
+const MOST_NEAR = 1 << 20;
 
 /** The options of a map, read once and checked. */
 export function readMapOptions(call: string, options: SharedMapOptions<never>): ReadMapOptions {
   if (typeof options !== 'object' || options === null)
     throw argumentTypeError(`${call}: the options must be an object, not ${show(options)}`);
-  refuseUnknown(call, 'the options', options, ['bytes', 'ttl', 'codec', 'longest']);
+  refuseUnknown(call, 'the options', options, ['bytes', 'ttl', 'codec', 'longest', 'near']);
   const read = reading(call, 'the options', () => {
-    const { bytes, ttl, codec, longest } = options;
-    return { bytes, ttl, codec, longest };
+    const { bytes, ttl, codec, longest, near } = options;
+    return { bytes, ttl, codec, longest, near };
   });
   const bytes = numberBetween(call, 'bytes', read.bytes, LEAST_BYTES, MOST_BYTES);
   const longest = read.longest === undefined ? undefined : numberBetween(call, 'longest', read.longest, 1, bytes);
   const geometry = divide(bytes, longest === undefined ? undefined : longest + ENTRY_BYTES + 4);
   if (geometry === undefined)
-    throw argumentRangeError(`${call}: longest may be an eighth of bytes (${bytes}), not ${longest}`, 'ERR_SIZE');
+    throw argumentRangeError(
+      `${call}: longest may be at most ${mostOf(bytes) - ENTRY_BYTES - 4} with ${bytes} bytes, not ${longest}`,
+      'ERR_SIZE',
+    );
   return {
     bytes,
     ttl: read.ttl === undefined ? Number.POSITIVE_INFINITY : readTtl(call, read.ttl),
     longest,
     codec: readCodec(call, read.codec),
     geometry,
+    near: read.near === undefined ? 0 : numberBetween(call, 'near', read.near, 0, MOST_NEAR),
   };
 }
 

@@ -6,6 +6,7 @@
  * everything before it.
  */
 import { TOTAL_STORE_ORDER } from '../../memory-model.ts';
+import { copyWords } from './word-copy.ts';
 
 /** A plain store: of what no reader looks at yet, or of what only the holder of the lock reads. */
 export function store(words: Int32Array, at: number, value: number): void {
@@ -27,12 +28,8 @@ export function storeNumber(numbers: Float64Array, at: number, value: number): v
   numbers[at] = value;
 }
 
-/** Up to here a loop is faster than the call of the engine's copy. */
-const SHORT_WORDS = 128;
-
 export function storeWords(words: Int32Array, at: number, from: Int32Array, count: number): void {
-  if (count > SHORT_WORDS) words.set(from.subarray(0, count), at);
-  else for (let i = 0; i < count; i++) words[at + i] = from[i];
+  copyWords(words, at, from, 0, count);
 }
 
 export function storeBytes(bytes: Uint8Array, at: number, from: Uint8Array): void {
@@ -41,8 +38,7 @@ export function storeBytes(bytes: Uint8Array, at: number, from: Uint8Array): voi
 
 /** Copies words to another place of the same memory that they do not overlap. */
 export function moveWords(words: Int32Array, to: number, from: number, count: number): void {
-  if (count > SHORT_WORDS) words.copyWithin(to, from, from + count);
-  else for (let i = 0; i < count; i++) words[to + i] = words[from + i];
+  copyWords(words, to, words, from, count);
 }
 
 const own = new Int32Array(1);

@@ -20,7 +20,7 @@ import {
   TAIL,
   TURN,
 } from './map-layout.ts';
-import { publish, store } from './map-stores.ts';
+import { fence, publish, store } from './map-stores.ts';
 import { emptyIndex, recount } from './slot-index.ts';
 
 /** Makes the counts of a shard anew, under its lock. Errors: `ERR_DAMAGED`. */
@@ -55,6 +55,7 @@ export function empty(shard: ShardMemory): void {
   publish(words, TURN, words[TURN] + 1);
   emptyIndex(shard);
   publish(words, TAIL, words[HEAD]);
+  fence();
   store(words, COUNT, 0);
   store(words, LIVE, 0);
   store(words, LONGEST_NOW, 0);

@@ -1,4 +1,5 @@
 /** A map in memory that several members share: its calls. */
+import { types } from 'node:util';
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
 import { CopySpace } from './copy-space.ts';
@@ -21,6 +22,7 @@ import {
   RECOVERED,
   SECRET,
   ShardMemory,
+  SLOT_POSITION,
   TAIL,
   TURN,
   unitsOf,
@@ -36,6 +38,7 @@ import {
   writeHeader,
 } from './map-options.ts';
 import { publish, store, storeBytes, storeNumber, storeWords } from './map-stores.ts';
+import { NearValues } from './near-values.ts';
 import type { ShardLock } from './shard-lock.ts';
 import { empty, recover } from './shard-recovery.ts';
 import { ABSENT, AGAIN, addLive, emptySlot, fillSlot, find, markDead, pointTo } from './slot-index.ts';
@@ -73,7 +76,9 @@ export interface MapTestOptions {
 }
 
 /** A reader that was overtaken so often looks under the lock. */
-const MOST_ATTEMPTS = 64;
+const MOST_ATTEMPTS = 1000;
+/** Looks at a slot that names no entry, while TAIL stands. A walk sees it where a slot is being used again. */
+const MOST_STILL = 16;
 const NEVER = 0;
 
 /**
@@ -92,6 +97,7 @@ export class SharedMap<V = unknown> {
   readonly #copy = new CopySpace();
   readonly #keyCopy = new CopySpace();
   readonly #value: EncodedValue = { bytes: new Uint8Array(0), words: undefined, length: 0, kind: 0 };
+  readonly #near: NearValues<V> | undefined;
   /** Whether this thread holds a lock of the map. */
   #inside = false;
 
@@ -148,6 +154,7 @@ export class SharedMap<V = unknown> {
     this.#lock = lock;
     this.#codec = options.codec as Codec<V>;
     this.#ttl = options.ttl;
+    this.#near = options.near > 0 ? new NearValues<V>(options.near) : undefined;
     this.#shards = Array.from(
       { length: geometry.shards },
       (_, i) => new ShardMemory(memory.buffer, memory.byteOffset, geometry, i),
@@ -158,37 +165,27 @@ export class SharedMap<V = unknown> {
   }
 
   /**
-   * The value of a key; `undefined` if the map does not have it. Takes no lock. Cost: a copy of the value.
-   * Errors: `TypeError`, `ERR_DAMAGED`.
+   * The value of a key; `undefined` if the map does not have it. Takes no lock. Cost: a copy of the value, which is
+   * decoded; or three loads, if it is one of those that `near` keeps. Errors: `TypeError`, `ERR_DAMAGED`.
    */
   get(key: string): V | undefined {
+    const near = this.#near?.find(key);
+    if (near !== undefined) return near;
     this.#key.read('get', key);
     const shard = this.#shardOfKey();
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      const slot = readValue(shard, this.#key, this.#copy);
-      if (slot === AGAIN) continue;
-      return slot === ABSENT ? undefined : this.#codec.decode(this.#copy);
-    }
-    return this.#underLock('get', shard, () => {
-      const slot = readValue(shard, this.#key, this.#copy);
-      if (slot === AGAIN) throw damaged(shard, 'the index names no entry');
-      return slot === ABSENT ? undefined : this.#codec.decode(this.#copy);
-    });
+    let slot = readValue(shard, this.#key, this.#copy);
+    if (slot === AGAIN) slot = this.#again('get', shard, () => readValue(shard, this.#key, this.#copy));
+    if (slot === ABSENT) return undefined;
+    return this.#near === undefined ? this.#codec.decode(this.#copy) : this.#decodeNear(key, shard, slot);
   }
 
   /** Whether the map has a key. Takes no lock. Errors: `TypeError`, `ERR_DAMAGED`. */
   has(key: string): boolean {
     this.#key.read('has', key);
     const shard = this.#shardOfKey();
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      const slot = readPresence(shard, this.#key);
-      if (slot !== AGAIN) return slot !== ABSENT;
-    }
-    return this.#underLock('has', shard, () => {
-      const slot = readPresence(shard, this.#key);
-      if (slot === AGAIN) throw damaged(shard, 'the index names no entry');
-      return slot !== ABSENT;
-    });
+    let slot = readPresence(shard, this.#key);
+    if (slot === AGAIN) slot = this.#again('has', shard, () => readPresence(shard, this.#key));
+    return slot !== ABSENT;
   }
 
   /**
@@ -356,6 +353,16 @@ export class SharedMap<V = unknown> {
     };
   }
 
+  /** Decodes the value that was read last, and keeps it. */
+  #decodeNear(key: string, shard: ShardMemory, slot: number): V {
+    const { found: position } = shard;
+    const { expiry, turn } = this.#copy;
+    const { hash } = this.#key;
+    const value = this.#codec.decode(this.#copy);
+    this.#near?.keep(key, { shard, slot, hash, position, turn, expiry, value });
+    return value;
+  }
+
   /** Each key, while its value is in `#copy`. */
   *#walk(): Generator<[string]> {
     for (const shard of this.#shards) {
@@ -372,14 +379,30 @@ export class SharedMap<V = unknown> {
   }
 
   #readSlot(shard: ShardMemory, slot: number): number {
+    const found = readSlot(shard, slot, this.#keyCopy, this.#copy);
+    if (found !== AGAIN) return found;
+    return this.#again('entries', shard, () => readSlot(shard, slot, this.#keyCopy, this.#copy));
+  }
+
+  /**
+   * Reads until no writer overtakes the reader. A slot changes before TAIL passes what it named: so if TAIL stands, and
+   * the slot still names no entry, nobody is overtaking anybody, and the memory was written over. No lock is needed to
+   * know that: its holder may be stopped. A reader that is really overtaken so often asks the writers to wait.
+   */
+  #again(call: string, shard: ShardMemory, read: () => number): number {
+    const { words } = shard;
+    let still = 0;
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      const found = readSlot(shard, slot, this.#keyCopy, this.#copy);
-      if (found !== AGAIN) return found;
+      const tail = Atomics.load(words, TAIL);
+      const slot = read();
+      if (slot !== AGAIN) return slot;
+      still = Atomics.load(words, TAIL) === tail ? still + 1 : 0;
+      if (still === MOST_STILL) throw damaged(shard, 'the index names no entry');
     }
-    return this.#underLock('entries', shard, () => {
-      const found = readSlot(shard, slot, this.#keyCopy, this.#copy);
-      if (found === AGAIN) throw damaged(shard, 'the index names no entry');
-      return found;
+    return this.#underLock(call, shard, () => {
+      const slot = read();
+      if (slot === AGAIN) throw damaged(shard, 'the index names no entry');
+      return slot;
     });
   }
 
@@ -405,6 +428,7 @@ export class SharedMap<V = unknown> {
         old = this.#codec.decode(this.#copy);
       }
       const value = change(old);
+      if (types.isPromise(value)) throw argumentTypeError(`${call}: the function must not be asynchronous`);
       if (value !== undefined) this.#encode(call, value);
       // The function may have read other keys.
       this.#key.read(call, key);
@@ -430,9 +454,11 @@ export class SharedMap<V = unknown> {
   #put(shard: ShardMemory, units: number, expiry: number): void {
     const { words } = shard;
     const key = this.#key;
-    makeRoom(shard, units);
     const slot = this.#find(shard);
-    const old = shard.found;
+    makeRoom(shard, units, slot);
+    if (slot !== ABSENT && words[slot] !== key.hash) throw damaged(shard, 'a slot was emptied under the lock');
+    // Making room may have copied it.
+    const old = slot === ABSENT ? 0 : words[slot + SLOT_POSITION];
     const oldUnits = slot === ABSENT ? 0 : unitsAt(shard, old);
     const target = slot === ABSENT ? slotFor(shard, key.hash) : slot;
     const position = claim(shard, units);

@@ -31,7 +31,7 @@ import {
   type ShardMemory,
   SLOT_POSITION,
 } from './map-layout.ts';
-import { publish, store, storeByte } from './map-stores.ts';
+import { fence, publish, store, storeByte } from './map-stores.ts';
 
 /** No slot has the key. */
 export const ABSENT = -1;
@@ -120,6 +120,7 @@ export function emptySlot(shard: ShardMemory, slot: number, units: number): void
   const { words } = shard;
   const hash = words[slot];
   publish(words, slot, 0);
+  fence();
   markDead(shard, words[slot + SLOT_POSITION]);
   countPassed(shard, slot, hash, -1);
   store(words, COUNT, words[COUNT] - 1);

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CopySpace } from '../../../src/service/map/copy-space.ts';
+import type { SharedMap } from '../../../src/service/map/index.ts';
 import { randomBelow } from '../../support/random-below.ts';
 import { seedOfRun } from '../../support/ranks.ts';
 import { newMap, openMap } from './support.ts';
@@ -55,10 +56,13 @@ afterEach(() => {
 
 type Value = string | undefined;
 
-function overtake(seed: number, rounds: number, hashMask: number, keyCount: number): number {
+function overtake(seed: number, rounds: number, hashMask: number, keyCount: number, near = 0): number {
   const below = randomBelow(seed);
   const options = { bytes: 64 << 10, codec: 'string' } as const;
   const { map, memory, dead } = newMap<string>(options, { hashMask });
+  /** What is near must not outlive the memory that is put back. */
+  const readers = (): SharedMap<string> =>
+    near === 0 ? map : openMap<string>(memory, 1, dead, { ...options, near }, { hashMask }).map;
   const writer = openMap<string>(memory, 2, dead, options, { hashMask }).map;
   const bytes = new Uint8Array(memory);
   const keys = Array.from({ length: keyCount }, (_, i) => `key ${i}`);
@@ -76,8 +80,11 @@ function overtake(seed: number, rounds: number, hashMask: number, keyCount: numb
       return () => writer.set(other, value);
     });
     const begin = bytes.slice();
+    const isNear = below(2) === 0;
     for (let at = 0; ; at++) {
       bytes.set(begin);
+      const map = readers();
+      if (isNear) map.get(key);
       const values = new Set<Value>([writer.get(key)]);
       let happened = false;
       const work = (): void => {
@@ -117,5 +124,6 @@ function overtake(seed: number, rounds: number, hashMask: number, keyCount: numb
 describe('a reader that is overtaken at any load', () => {
   const seed = seedOfRun();
   it('finds a value that the key had', () => expect(overtake(seed, 300, 0xffff, 25)).toBeGreaterThan(1000));
+  it('also if it keeps values near', () => expect(overtake(seed + 2, 200, 0xffff, 25, 10)).toBeGreaterThan(500));
   it('also where hashes meet', () => expect(overtake(seed + 1, 150, 1, 14)).toBeGreaterThan(1000));
 });

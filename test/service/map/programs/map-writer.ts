@@ -17,20 +17,23 @@ export interface WriterData {
   readonly sequence: number;
   /** Keys below this one are set, and not deleted. Default: 0. */
   readonly kept?: number;
+  /** The last sequence number of each key that was set, stored when the call has returned. */
+  readonly acknowledged?: Int32Array;
   /** The writer stops inside `update` until this word is not 0; without it, it writes. */
   readonly gate?: Int32Array;
 }
 
 async function fromArguments(): Promise<WriterData> {
   const { loadNative } = await import('../../../../src/native.ts');
-  const [bytes, mapBytes, place, seed, keys, sequence] = process.argv.slice(2).map(Number);
-  const memory = loadNative()!.memoryMap(3, 0, mapBytes);
-  const dead = new Int32Array(memory, mapBytes - 256, 64);
-  return { memory, dead, place, seed, bytes, keys, sequence };
+  const [bytes, mapped, place, seed, keys, kept, sequence] = process.argv.slice(2).map(Number);
+  const memory = loadNative()!.memoryMap(3, 0, mapped);
+  const dead = new Int32Array(memory, mapped - 256, 64);
+  const acknowledged = new Int32Array(memory, mapped - 256 - 4 * keys, keys);
+  return { memory, dead, place, seed, bytes, keys, kept, sequence, acknowledged };
 }
 
 const data = (workerData as WriterData | undefined) ?? (await fromArguments());
-const { memory, dead, place, seed, bytes, keys, kept = 0, gate } = data;
+const { memory, dead, place, seed, bytes, keys, kept = 0, gate, acknowledged } = data;
 const { map } = openMap<Uint8Array>(memory, place, dead, { bytes, codec: 'bytes' });
 const below = randomBelow(seed);
 const say = (word: string): void => {
@@ -63,6 +66,7 @@ if (gate !== undefined) {
         break;
       default:
         map.set(`key ${key}`, value);
+        if (acknowledged !== undefined) Atomics.store(acknowledged, key, sequence);
     }
   }
 }
