@@ -10,7 +10,7 @@ const SHARED = PIECE >> 3;
 
 export class CopySpace {
   words: Int32Array;
-  buffer: Buffer;
+  #buffer: Buffer;
   /** Where the value is, a multiple of 8, and its bytes. */
   begin = 0;
   length = 0;
@@ -21,20 +21,32 @@ export class CopySpace {
   turn = 0;
 
   constructor() {
-    this.buffer = Buffer.allocUnsafeSlow(PIECE);
-    this.words = new Int32Array(this.buffer.buffer);
+    this.#buffer = Buffer.allocUnsafeSlow(PIECE);
+    this.words = new Int32Array(this.#buffer.buffer);
   }
 
   /** Makes room for a value. */
   reserve(length: number): void {
     this.length = length;
-    if (this.begin + length > this.buffer.length) this.#renew(length);
+    if (this.begin + length > this.#buffer.length) this.#renew(length);
   }
 
   #renew(length: number): void {
-    this.buffer = Buffer.allocUnsafeSlow(length > SHARED ? (length + 7) & ~7 : PIECE);
-    this.words = new Int32Array(this.buffer.buffer);
+    this.#buffer = Buffer.allocUnsafeSlow(length > SHARED ? (length + 7) & ~7 : PIECE);
+    this.words = new Int32Array(this.#buffer.buffer);
     this.begin = 0;
+  }
+
+  text(encoding: 'latin1' | 'utf8' | 'utf16le'): string {
+    return this.#buffer.toString(encoding, this.begin, this.begin + this.length);
+  }
+
+  /** Whether the value has these bytes. */
+  hasBytes(bytes: Uint8Array): boolean {
+    return (
+      bytes.length === this.length &&
+      this.#buffer.compare(bytes, 0, bytes.length, this.begin, this.begin + this.length) === 0
+    );
   }
 
   /** Gives the value's memory away: the next one gets other memory. */

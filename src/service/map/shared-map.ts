@@ -287,8 +287,7 @@ export class SharedMap<V = unknown> {
       if (there && bytes !== undefined) {
         const copy = this.#copy;
         if (!copyValue(shard, shard.found, copy)) throw damaged(shard, 'an entry has no length');
-        const { buffer, begin, length } = copy;
-        same = copy.kind === kind && bytes.equals(buffer.subarray(begin, begin + length));
+        same = copy.kind === kind && copy.hasBytes(bytes);
       }
       if (same && value !== undefined) this.#put(shard, units, expiryOf(ttl));
       else if (same && slot !== ABSENT) emptySlot(shard, slot, unitsAt(shard, shard.found));

@@ -83,8 +83,8 @@ class Text {
     }
   }
 
-  decode({ buffer, begin, length, kind }: CopySpace): string {
-    return buffer.toString(kind === ASCII ? 'latin1' : kind === UTF16 ? 'utf16le' : 'utf8', begin, begin + length);
+  decode(copy: CopySpace): string {
+    return copy.text(copy.kind === ASCII ? 'latin1' : copy.kind === UTF16 ? 'utf16le' : 'utf8');
   }
 }
 
