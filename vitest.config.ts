@@ -20,6 +20,7 @@ export default defineConfig({
     alias: [
       { find: /^onesided$/, replacement: fileURLToPath(new URL('src/index.ts', import.meta.url)) },
       { find: /^onesided\/sync$/, replacement: fileURLToPath(new URL('src/structures/index.ts', import.meta.url)) },
+      { find: /^onesided\/service$/, replacement: fileURLToPath(new URL('src/service/index.ts', import.meta.url)) },
       { find: /^onesided\/bsp$/, replacement: fileURLToPath(new URL('src/bsp/index.ts', import.meta.url)) },
       {
         find: /^onesided\/bsp\/model$/,

@@ -10,6 +10,7 @@
 #include "pmix.h"
 #include "process.h"
 #include "process_memory.h"
+#include "process_watch.h"
 #include "rdma.h"
 #include "server.h"
 
@@ -26,6 +27,7 @@ Napi::Object initialize(Napi::Env env, Napi::Object exports) {
   onesided::exportAccumulate(env, exports);
   onesided::exportCopy(env, exports);
   onesided::exportProcessMemory(env, exports);
+  onesided::exportProcessWatch(env, exports);
   onesided::exportRdma(env, exports);
   onesided::exportServer(env, exports);
   return exports;

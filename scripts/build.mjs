@@ -25,6 +25,7 @@ const BUNDLES = [
     entries: [
       'index',
       'structures/index',
+      'service/index',
       'bsp/index',
       'bsp/model/index',
       'verbs/index',
@@ -45,7 +46,7 @@ const BUNDLES = [
       'transfer/layouts/layout-kinds',
       'transfer/served/update-kinds',
     ],
-    shared: /^src\/(structures\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
+    shared: /^src\/(structures\/|service\/|bsp\/|bsp\/model\/|verbs\/)?index\.ts$/,
   },
   {
     name: 'onesided-command',

@@ -31,6 +31,14 @@ export interface Parker {
   close(): void;
 }
 
+/** Rings a word when processes end (native/process_watch.cc): adds 1, and wakes all that sleep on it. */
+export interface ProcessWatch {
+  /** @returns whether the end of the process will ring; false: the kernel cannot tell */
+  add(pid: number): boolean;
+  /** Idempotent. */
+  close(): void;
+}
+
 /**
  * A thread that serves other ranks' requests on private memory, without V8: see native/server.cc. It sleeps in the
  * kernel while there are none, and does not keep the event loop alive.
@@ -330,6 +338,7 @@ export interface Native {
   /** Wakes up to `count` sleepers on the word, in all processes that map it. @returns how many */
   futexWake(words: Int32Array, index: number, count: number): number;
   readonly Parker: new (callback: (result: number) => void) => Parker;
+  readonly ProcessWatch: new (words: Int32Array, index: number) => ProcessWatch;
 
   /**
    * Tries to lock a file or directory against all other descriptors that lock it (`flock`). The kernel unlocks it when

@@ -7,6 +7,7 @@ import { type Availability, availability, type ProviderReport, showAvailability 
 import { PROVIDERS, type ProviderName } from '../providers/provider-kinds.ts';
 import { VERSION } from '../version.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
+import { listed } from './service-command.ts';
 
 interface Info {
   readonly version: string;
@@ -31,13 +32,18 @@ interface Info {
 
 export const info: Command = {
   summary: 'show what works on this machine, and why the rest does not',
-  usage: `Usage: onesided info [--json]
+  usage: `Usage: onesided info [--services] [--json]
 
-Shows the version, the machine, whether the native addon is loaded, and which providers and launchers are available.`,
+Shows the version, the machine, whether the native addon is loaded, and which providers and launchers are available.
+With --services, this user's services instead (also: onesided service).`,
 
   run(args) {
-    const { values, positionals } = readOptions(args, { json: { type: 'boolean' } });
+    const { values, positionals } = readOptions(args, { json: { type: 'boolean' }, services: { type: 'boolean' } });
     if (positionals.length > 0) throw new UsageError(`unexpected argument '${positionals[0]}'`);
+    if (values.services === true) {
+      process.stdout.write(`${listed(values.json === true)}\n`);
+      return 0;
+    }
     const reports = PROVIDERS.map((provider) => [provider.name, provider.report()] as const);
     const found = gather(reports);
     const lines = reports.flatMap(([, report]) => report.lines);

@@ -9,9 +9,10 @@ import { type Command, HelpRequest, UsageError } from './command.ts';
 import { info } from './info-command.ts';
 import { perf } from './perf-command.ts';
 import { run } from './run-command.ts';
+import { service } from './service-command.ts';
 import { trace } from './trace-command.ts';
 
-const SHOWN: Readonly<Record<string, Command>> = { run, trace, info, perf, build };
+const SHOWN: Readonly<Record<string, Command>> = { run, trace, info, service, perf, build };
 const COMMANDS: Readonly<Record<string, Command>> = { ...SHOWN, agent };
 
 const OVERVIEW = `Usage: onesided <command> [options]

@@ -12,6 +12,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   type Stats,
@@ -52,11 +53,19 @@ const RETRY_MS = 1;
 export class Notices {
   readonly #native: Native;
   readonly #directory: string;
+  readonly #call: string;
+  readonly #ending: string;
 
-  /** @throws RmaError `ERR_COMM`: another user could enter the directory, or it cannot be made */
-  constructor(native: Native) {
+  /**
+   * @param call for messages
+   * @param ending of the files' names
+   * @throws RmaError `ERR_COMM`: another user could enter the directory, or it cannot be made
+   */
+  constructor(native: Native, call = 'init', ending = 'job') {
     this.#native = native;
     this.#directory = privateDirectory();
+    this.#call = call;
+    this.#ending = ending;
   }
 
   /**
@@ -71,8 +80,8 @@ export class Notices {
         if (performance.now() > deadline) {
           throw new RmaError(
             'ERR_COMM',
-            `init: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
-              'check whether one was stopped (SIGSTOP, a debugger) in init() or finalize()',
+            `${this.#call}: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
+              'check whether one was stopped (SIGSTOP, a debugger) while it joined or left a job or a service',
           );
         }
         Atomics.wait(PAUSE, 0, 0, RETRY_MS);
@@ -92,7 +101,8 @@ export class Notices {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
       throw new RmaError(
         'ERR_COMM',
-        `init: ${file} does not describe a job; remove the file if that job is not running`,
+        `${this.#call}: ${file} does not describe a ${this.#ending}; ` +
+          `remove the file if that ${this.#ending} is not running`,
         {
           cause: error,
         },
@@ -110,8 +120,16 @@ export class Notices {
     unlinkSync(this.#file(name));
   }
 
+  /** Those that there are notices of, whether or not their members live. */
+  names(): string[] {
+    const ending = `.${this.#ending}`;
+    return readdirSync(this.#directory)
+      .filter((file) => file.endsWith(ending))
+      .map((file) => file.slice(0, -ending.length));
+  }
+
   #file(name: string): string {
-    return join(this.#directory, `${name}.job`);
+    return join(this.#directory, `${name}.${this.#ending}`);
   }
 }
 

@@ -29,6 +29,7 @@ const TOGETHER = [
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
+  'test/service/map/{calls,eviction,model}.test.ts',
   'test/support/*.test.ts',
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
@@ -36,12 +37,16 @@ const TOGETHER = [
   'test/window/{hints,messages,refusals,shared-directory,stacks}.test.ts',
 ];
 
-/** Those that need modules, or a process, of their own: they count what is left, or what the process used. */
+/**
+ * Those that need modules, or a process, of their own: they count what is left, or what the process used, or put other
+ * modules in place of some.
+ */
 const ALONE = [
   'test/comm/{abort-signals,init}.test.ts',
   'test/docs/claims.test.ts',
   'test/fabrics/processor-use.test.ts',
   'test/providers/libfabric.test.ts',
+  'test/service/map/{crash,overtaken}.test.ts',
   'test/verbs/emulator-keys.test.ts',
 ];
 

@@ -1,0 +1,133 @@
+/**
+ * What the members of a service share, by name: whoever asks first makes it, and all others get the same. It stays as
+ * long as the service.
+ *
+ * A row is written under the lock of the catalogue, its STATE last. A member that dies in between leaves a row that is
+ * FREE, which the next one writes over, and perhaps pages of the file that nobody uses.
+ */
+import { RmaError, show } from '../errors.ts';
+import { RobustLock } from './robust-lock.ts';
+import type { Members } from './service-members.ts';
+import {
+  ENTRY_WORDS,
+  Entry,
+  EntryState,
+  Header,
+  MOST_NAMES,
+  MOST_NUMBERS,
+  NAME_BYTES,
+  pagesOf,
+  type ServiceMemory,
+} from './service-memory.ts';
+
+/** Kinds of things, by their numbers in the catalogue. Numbers are never used again for something else. */
+const KINDS = ['', 'counter', 'mutex', 'queue', 'map', 'limiter', 'window'] as const;
+export type Kind = Exclude<(typeof KINDS)[number], ''>;
+
+/** What a thing was made with: all who ask for its name must give the same. */
+export interface Shape {
+  readonly kind: Kind;
+  readonly bytes: number;
+  /** By name, for messages; the order is that of the catalogue. Whole numbers below 2^53. */
+  readonly numbers: Readonly<Record<string, number>>;
+  /** What has to be done with its memory, which is all zeros, before anybody else sees it. */
+  begin?(memory: ArrayBuffer): void;
+}
+
+export class Catalogue {
+  readonly #members: Members;
+  readonly #lock: RobustLock;
+
+  constructor(members: Members) {
+    this.#members = members;
+    this.#lock = new RobustLock(members.memory.header, Header.CATALOGUE_LOCK, members);
+  }
+
+  /**
+   * The memory of a thing, zeroed if this call has made it.
+   * @param call for messages
+   */
+  open(call: string, name: unknown, shape: Shape): ArrayBuffer {
+    if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
+      const rule = `1 to ${NAME_BYTES} letters, digits, dots, dashes or underscores`;
+      throw new RmaError('ERR_ARG', `${call}: a name must be ${rule}, not ${show(name)}`);
+    }
+    this.#lock.acquire(call, 'the catalogue of the service');
+    let row: number;
+    try {
+      row = this.#find(name) ?? this.#make(call, name, shape);
+    } finally {
+      this.#lock.release();
+    }
+    this.#refuseOther(call, name, row, shape);
+    const { memory } = this.#members;
+    const page = memory.catalogue[row + Entry.PAGE];
+    return memory.native.memoryMap(memory.fd, page * memory.native.pageBytes, shape.bytes);
+  }
+
+  #find(name: string): number | undefined {
+    for (let i = 0; i < MOST_NAMES; i++) {
+      const row = i * ENTRY_WORDS;
+      if (Atomics.load(this.#members.memory.catalogue, row + Entry.STATE) !== EntryState.READY) return undefined;
+      if (nameAt(this.#members.memory, row) === name) return row;
+    }
+    return undefined;
+  }
+
+  #make(call: string, name: string, { kind, bytes, numbers, begin }: Shape): number {
+    const { native, fd, header, catalogue, names } = this.#members.memory;
+    let i = 0;
+    while (i < MOST_NAMES && Atomics.load(catalogue, i * ENTRY_WORDS + Entry.STATE) === EntryState.READY) i++;
+    if (i === MOST_NAMES) {
+      throw new RmaError('ERR_SERVICE', `${call}: the service has ${MOST_NAMES} names, which is all it can have`);
+    }
+    const row = i * ENTRY_WORDS;
+    const page = Atomics.load(header, Header.PAGES);
+    const pages = pagesOf(native, bytes);
+    native.memoryResize(fd, (page + pages) * native.pageBytes);
+    Atomics.store(header, Header.PAGES, page + pages);
+    begin?.(native.memoryMap(fd, page * native.pageBytes, bytes));
+    catalogue.set([KINDS.indexOf(kind), page, pages, name.length], row + Entry.KIND);
+    const wide = Object.values(numbers).flatMap((number) => [number | 0, Math.floor(number / 2 ** 32)]);
+    catalogue.fill(0, row + Entry.NUMBERS, row + Entry.NUMBERS + 2 * MOST_NUMBERS);
+    catalogue.set(wide, row + Entry.NUMBERS);
+    for (let k = 0; k < name.length; k++) names[4 * (row + Entry.NAME) + k] = name.charCodeAt(k);
+    Atomics.store(catalogue, row + Entry.STATE, EntryState.READY);
+    return row;
+  }
+
+  /** Throws if the name stands for something else. */
+  #refuseOther(call: string, name: string, row: number, shape: Shape): void {
+    const { catalogue } = this.#members.memory;
+    const refused = (theirs: string, ours: string): RmaError =>
+      new RmaError(
+        'ERR_SERVICE_MISMATCH',
+        `${call}: ${show(name)} was made as ${theirs}, and this call asks for ${ours}; give the same, or another name`,
+      );
+    const kind = KINDS[catalogue[row + Entry.KIND]] ?? 'something unknown';
+    if (kind !== shape.kind) throw refused(`a ${kind}`, `a ${shape.kind}`);
+    for (const [i, [what, ours]] of Object.entries(shape.numbers).entries()) {
+      const at = row + Entry.NUMBERS + 2 * i;
+      const theirs = (catalogue[at] >>> 0) + catalogue[at + 1] * 2 ** 32;
+      if (theirs !== ours) throw refused(`a ${kind} with ${what} ${theirs}`, `${what} ${ours}`);
+    }
+  }
+}
+
+/** Of a row that is READY. */
+function nameAt({ catalogue, names }: ServiceMemory, row: number): string {
+  const from = 4 * (row + Entry.NAME);
+  return String.fromCharCode(...names.subarray(from, from + Math.min(NAME_BYTES, catalogue[row + Entry.NAME_BYTES])));
+}
+
+/** All that the members of a service share. */
+export function namesIn(memory: ServiceMemory): { name: string; kind: string; bytes: number }[] {
+  const found: { name: string; kind: string; bytes: number }[] = [];
+  const { catalogue, native } = memory;
+  for (let row = 0; row < MOST_NAMES * ENTRY_WORDS; row += ENTRY_WORDS) {
+    if (Atomics.load(catalogue, row + Entry.STATE) !== EntryState.READY) break;
+    const kind = KINDS[catalogue[row + Entry.KIND]] ?? 'unknown';
+    found.push({ name: nameAt(memory, row), kind, bytes: catalogue[row + Entry.PAGES] * native.pageBytes });
+  }
+  return found;
+}

@@ -1,0 +1,23 @@
+/**
+ * Services: processes that come, die and come back, and what they share.
+ *
+ *     import { Service } from 'onesided/service';
+ */
+import { publicCalls } from '../program-line.ts';
+import { SharedMap } from './map/index.ts';
+import { RateLimiter } from './rate-limiter.ts';
+import { Service } from './service.ts';
+import { ServiceCounter } from './service-counter.ts';
+import { ServiceMutex } from './service-mutex.ts';
+import { ServiceQueue } from './service-queue.ts';
+
+export type { EntryOptions, SharedMap, SharedMapOptions, SharedMapStatistics } from './map/index.ts';
+export type { MemberEvent } from './membership-news.ts';
+export type { Allowance, LimiterOptions, RateLimiter } from './rate-limiter.ts';
+export { Service, type ServiceOptions } from './service.ts';
+export type { ServiceCounter } from './service-counter.ts';
+export type { Member } from './service-members.ts';
+export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
+export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
+
+publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, RateLimiter);

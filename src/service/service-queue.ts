@@ -1,0 +1,409 @@
+/**
+ * A bounded queue of a service, first in, first out. All that changes it does so under a robust lock, in an order in
+ * which a member can die between any two stores:
+ *
+ *   push:   the entry into its slot, then TAIL + 1
+ *   pop:    copies the entry, then HEAD + 1: an entry whose taker dies behind that is lost
+ *   take:   copies the entry into a free hand of the taker, its POSITION, its NAME; then HEAD + 1. `done` clears NAME.
+ *
+ * An entry in the hand of a dead member is given again, before those in the queue. A hand whose POSITION is not before
+ * HEAD is none: its member died before HEAD + 1, and the entry is in the queue still. Handed on, it is in two hands for
+ * a moment; if that member dies, too, both have the same POSITION, and are taken for one.
+ *
+ * Members that wait sleep on PUSHES (POPS), which rises with each push (pop, take) if WAIT_FOR… says that some wait: it
+ * counts them before they look. They sleep for `LOOK_MS` at most, since the one that was woken may have died. (A member
+ * that dies while it waits stays in the count, which costs the others a system call each time.)
+ */
+import {
+  isTypedArrayConstructor,
+  ownView,
+  type TypedArray,
+  type TypedArrayConstructor,
+  typeCodeOf,
+} from '../datatype/base-types.ts';
+import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
+import { refuseUnknown } from '../options.ts';
+import type { WaitOptions } from '../wait/operation.ts';
+import type { Shape } from './catalogue.ts';
+import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
+import type { Members } from './service-members.ts';
+import { Header } from './service-memory.ts';
+import { Waiting } from './waiting.ts';
+import { WordSleeper } from './word-sleeper.ts';
+
+const LOCK = 0;
+const HEAD = 16;
+const TAIL = 17;
+const CLOSED = 18;
+const PUSHES = 32;
+const WAIT_FOR_PUSH = 33;
+const POPS = 48;
+const WAIT_FOR_POP = 49;
+const HANDS = 64;
+
+/** Entries that one member can have taken and not done. */
+const HANDS_EACH = 16;
+/** Words of a hand: who has it, and which entry. */
+const NAME = 0;
+const POSITION = 1;
+const HAND_WORDS = 2;
+
+const MOST_ENTRIES = 2 ** 24;
+/** Milliseconds after which a member that waits looks again. */
+const LOOK_MS = 250;
+
+export interface ServiceQueueOptions {
+  /** The number of elements of an entry (default: 1). */
+  readonly length?: number;
+}
+
+/** An entry that this member has taken, and that is given again if it dies before `done`. */
+export interface Taken<T> {
+  readonly entry: T;
+  /** Whether a member that had taken it has died. */
+  readonly again: boolean;
+  /** Never waits for others; a second call does nothing. */
+  done(): void;
+}
+
+export interface QueueShape<T extends TypedArray> {
+  readonly shape: Shape;
+  readonly type: TypedArrayConstructor<T>;
+  readonly typeCode: number;
+  readonly capacity: number;
+  readonly length: number;
+}
+
+/** What a queue is made with, checked. */
+export function queueShape<T extends TypedArray>(
+  places: number,
+  type: TypedArrayConstructor<T>,
+  capacity: number,
+  options: ServiceQueueOptions | undefined,
+): QueueShape<T> {
+  const call = 'Service.queue';
+  if (!isTypedArrayConstructor(type))
+    throw argumentTypeError(`${call}: type must be the constructor of a typed array, not ${show(type)}`, 'ERR_TYPE');
+  if (options !== undefined && (typeof options !== 'object' || options === null))
+    throw argumentTypeError(`${call}: options must be { length }, not ${show(options)}`);
+  if (options !== undefined) refuseUnknown(call, 'the options', options, ['length']);
+  const length = reading(call, 'length of the options', () => options?.length ?? 1);
+  const entry = checked(call, 'the length of an entry', length, 2 ** 30);
+  const entries = checked(call, 'capacity', capacity, MOST_ENTRIES);
+  const typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
+  const bytes = layoutOf(places, entries, entry * type.BYTES_PER_ELEMENT).bytes;
+  if (bytes > 2 ** 40) throw argumentRangeError(`${call}: ${entries} entries of ${entry} elements are too many bytes`);
+  const numbers = { capacity: entries, length: entry, type: typeCode };
+  return { shape: { kind: 'queue', bytes, numbers }, type, typeCode, capacity: entries, length: entry };
+}
+
+function checked(call: string, what: string, value: unknown, most: number): number {
+  if (typeof value !== 'number') throw argumentTypeError(`${call}: ${what} must be a number, not ${show(value)}`);
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw argumentRangeError(`${call}: ${what} must be an integer from 1 to ${most}, not ${value}`);
+}
+
+interface Layout {
+  /** Bytes from one entry to the next. */
+  readonly stride: number;
+  readonly hands: number;
+  readonly slots: number;
+  /** Slots: a power of two. */
+  readonly ring: number;
+  readonly bytes: number;
+}
+
+function layoutOf(places: number, capacity: number, entryBytes: number): Layout {
+  const stride = Math.ceil(entryBytes / 8) * 8;
+  const hands = Math.ceil((4 * (HANDS + places * HANDS_EACH * HAND_WORDS)) / 64) * 64;
+  const slots = hands + places * HANDS_EACH * stride;
+  // Positions wrap around at 2^32, and go on at the next slot then.
+  const ring = 2 ** Math.ceil(Math.log2(capacity));
+  return { stride, hands, slots, ring, bytes: slots + ring * stride };
+}
+
+export class ServiceQueue<T extends TypedArray = TypedArray> {
+  /** The number of entries that fit. */
+  readonly capacity: number;
+  /** The number of elements of an entry. */
+  readonly entryLength: number;
+  readonly #members: Members;
+  readonly #made: QueueShape<T>;
+  readonly #layout: Layout;
+  readonly #words: Int32Array;
+  readonly #bytes: Uint8Array;
+  readonly #lock: RobustLock;
+  readonly #what: string;
+  readonly #pushed: WordSleeper;
+  readonly #popped: WordSleeper;
+  /** NEWS of the members when no dead one had anything in a hand. */
+  #looked = -1;
+
+  constructor(members: Members, memory: ArrayBuffer, name: string, made: QueueShape<T>) {
+    const { native, places } = members.memory;
+    this.#members = members;
+    this.#made = made;
+    this.capacity = made.capacity;
+    this.entryLength = made.length;
+    this.#layout = layoutOf(places, made.capacity, made.length * made.type.BYTES_PER_ELEMENT);
+    this.#words = new Int32Array(memory, 0, HANDS + places * HANDS_EACH * HAND_WORDS);
+    this.#bytes = new Uint8Array(memory);
+    this.#lock = new RobustLock(this.#words, LOCK, members);
+    this.#what = `the queue ${show(name)}`;
+    this.#pushed = new WordSleeper(native, this.#words, PUSHES);
+    this.#popped = new WordSleeper(native, this.#words, POPS);
+  }
+
+  /** The entries that wait in the queue now, without those that were taken. */
+  get length(): number {
+    const head = Atomics.load(this.#words, HEAD);
+    return Math.min((Atomics.load(this.#words, TAIL) - head) >>> 0, this.capacity);
+  }
+
+  get closed(): boolean {
+    return Atomics.load(this.#words, CLOSED) !== 0;
+  }
+
+  /**
+   * Waits until the queue has room, and appends an entry. Errors: `ERR_TYPE`, `ERR_SIZE` (entry), `ERR_ARG` (options),
+   * `ERR_SERVICE` (closed), `ERR_RMA_TIMEOUT`, the signal's reason. After an error the entry is not in the queue.
+   */
+  async push(entry: T, options?: WaitOptions): Promise<void> {
+    const call = 'ServiceQueue.push';
+    // A copy: the caller may change the entry while the call waits.
+    const own = this.#entryOf(call, entry).slice();
+    await this.#await(new Waiting(call, options), POPS, WAIT_FOR_POP, this.#popped, () => this.#place(call, own));
+  }
+
+  /** As `push`, and blocks the thread. @param options without `timeout`: 10 s */
+  pushSync(entry: T, options?: WaitOptions): void {
+    const call = 'ServiceQueue.pushSync';
+    const own = this.#entryOf(call, entry);
+    this.#block(new Waiting(call, options, PATIENCE_MS), POPS, WAIT_FOR_POP, () => this.#place(call, own));
+  }
+
+  /** Appends an entry if the queue has room, and returns whether it did. Errors: as `push`. */
+  tryPush(entry: T): boolean {
+    const call = 'ServiceQueue.tryPush';
+    return this.#place(call, this.#entryOf(call, entry)) !== undefined;
+  }
+
+  /**
+   * Waits for an entry and removes it: if this member dies behind that, the entry is lost. Errors: `ERR_ARG`,
+   * `ERR_RMA_TIMEOUT`, the signal's reason.
+   * @returns `undefined` once the queue is closed and empty
+   */
+  async pop(options?: WaitOptions): Promise<T | undefined> {
+    const waiting = new Waiting('ServiceQueue.pop', options);
+    return (await this.#take(waiting, false))?.entry;
+  }
+
+  /** As `pop`, and blocks the thread. @param options without `timeout`: 10 s */
+  popSync(options?: WaitOptions): T | undefined {
+    const waiting = new Waiting('ServiceQueue.popSync', options, PATIENCE_MS);
+    const found = this.#block(waiting, PUSHES, WAIT_FOR_PUSH, () => this.#remove(waiting.call, false));
+    return found === 'over' ? undefined : found.entry;
+  }
+
+  /** Removes an entry and returns it, or returns `undefined` if there is none. */
+  tryPop(): T | undefined {
+    const found = this.#remove('ServiceQueue.tryPop', false);
+    return found === undefined || found === 'over' ? undefined : found.entry;
+  }
+
+  /**
+   * Waits for an entry and takes it: if this member dies before it calls `done`, the entry is given to another one, the
+   * first of all. Errors: as `pop`; `ERR_SERVICE` (this member has taken 16 entries and done none).
+   * @returns `undefined` once the queue is closed and empty; entries that others have taken may come again
+   */
+  async take(options?: WaitOptions): Promise<Taken<T> | undefined> {
+    return this.#take(new Waiting('ServiceQueue.take', options), true);
+  }
+
+  /** Iterates over the entries with `pop`, until the queue is closed and empty. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
+    for (;;) {
+      const entry = await this.pop();
+      if (entry === undefined) return;
+      yield entry;
+    }
+  }
+
+  /** Later pushes fail; what is in the queue can still be popped. Any member may call it, more than once. */
+  close(): void {
+    Atomics.store(this.#words, CLOSED, 1);
+    this.#ring(PUSHES, EVERYONE);
+    this.#ring(POPS, EVERYONE);
+  }
+
+  /** @internal The member leaves the service. */
+  left(): void {
+    this.#pushed.close();
+    this.#popped.close();
+  }
+
+  #entryOf(call: string, entry: T): Uint8Array {
+    const own = ownView(call, 'entry', entry);
+    const { type, typeCode, length } = this.#made;
+    if (typeCodeOf(own) !== typeCode)
+      throw argumentTypeError(`${call}: entries of ${this.#what} must be of type ${type.name}`, 'ERR_TYPE');
+    if (own.length !== length) {
+      const rule = `entries of ${this.#what} must have ${length} elements`;
+      throw argumentRangeError(`${call}: ${rule}, not ${own.length}`, 'ERR_SIZE');
+    }
+    return new Uint8Array(own.buffer, own.byteOffset, own.byteLength);
+  }
+
+  async #take(waiting: Waiting, holds: boolean): Promise<Taken<T> | undefined> {
+    const found = await this.#await(waiting, PUSHES, WAIT_FOR_PUSH, this.#pushed, () =>
+      this.#remove(waiting.call, holds),
+    );
+    return found === 'over' ? undefined : found;
+  }
+
+  async #await<R>(waiting: Waiting, bell: number, waits: number, sleeper: WordSleeper, step: Step<R>): Promise<R> {
+    Atomics.add(this.#words, waits, 1);
+    try {
+      for (;;) {
+        const seen = Atomics.load(this.#words, bell);
+        const found = step();
+        if (found !== undefined) return found;
+        await sleeper.sleep(seen, Math.min(waiting.left(this.#describe), LOOK_MS), waiting.signal);
+      }
+    } finally {
+      Atomics.sub(this.#words, waits, 1);
+    }
+  }
+
+  #block<R>(waiting: Waiting, bell: number, waits: number, step: Step<R>): R {
+    const { native } = this.#members.memory;
+    Atomics.add(this.#words, waits, 1);
+    try {
+      for (;;) {
+        const seen = Atomics.load(this.#words, bell);
+        const found = step();
+        if (found !== undefined) return found;
+        native.futexWait(this.#words, bell, seen, Math.min(waiting.left(this.#describe), LOOK_MS));
+      }
+    } finally {
+      Atomics.sub(this.#words, waits, 1);
+    }
+  }
+
+  readonly #describe = (): string => `${this.#what}, which has ${this.length} of ${this.capacity} entries`;
+
+  /** @returns `true`, or `undefined` if there is no room */
+  #place(call: string, entry: Uint8Array): true | undefined {
+    const words = this.#words;
+    this.#lock.acquire(call, this.#what);
+    try {
+      if (this.closed) throw new RmaError('ERR_SERVICE', `${call}: ${this.#what} is closed; the entry was not pushed`);
+      const tail = Atomics.load(words, TAIL);
+      if ((tail - Atomics.load(words, HEAD)) >>> 0 >= this.capacity) return undefined;
+      this.#bytes.set(entry, this.#slotAt(tail));
+      Atomics.store(words, TAIL, (tail + 1) | 0);
+    } finally {
+      this.#lock.release();
+    }
+    if (Atomics.load(words, WAIT_FOR_PUSH) > 0) this.#ring(PUSHES, 1);
+    return true;
+  }
+
+  /** @returns an entry; `over` if none will come; `undefined` if there is none now */
+  #remove(call: string, holds: boolean): Taken<T> | 'over' | undefined {
+    const words = this.#words;
+    this.#lock.acquire(call, this.#what);
+    let taken: Taken<T>;
+    try {
+      const left = this.#leftByTheDead();
+      const head = Atomics.load(words, HEAD);
+      const isEmpty = head === Atomics.load(words, TAIL);
+      if (left === undefined && isEmpty) return this.closed ? 'over' : undefined;
+      const position = left === undefined ? head : words[left + POSITION];
+      const from = left === undefined ? this.#slotAt(head) : this.#inHandAt(left);
+      const entry = this.#copied(from);
+      const hand = holds ? this.#freeHand(call) : undefined;
+      if (hand !== undefined) this.#hold(hand, position, from);
+      if (left === undefined) Atomics.store(words, HEAD, (head + 1) | 0);
+      else this.#clear(position, hand);
+      taken = { entry, again: left !== undefined, done: () => this.#done(hand, position) };
+    } finally {
+      this.#lock.release();
+    }
+    if (Atomics.load(words, WAIT_FOR_POP) > 0) this.#ring(POPS, 1);
+    return taken;
+  }
+
+  /** A hand of a dead member with an entry that is not in the queue any more. */
+  #leftByTheDead(): number | undefined {
+    const words = this.#words;
+    const news = Atomics.load(this.#members.memory.header, Header.NEWS);
+    if (news === this.#looked) return undefined;
+    const head = Atomics.load(words, HEAD);
+    for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) {
+      const name = Atomics.load(words, hand + NAME);
+      if (name === 0 || !this.#members.isGone(name)) continue;
+      const position = words[hand + POSITION];
+      // Its member died before the entry was out of the queue.
+      if (((position - head) | 0) >= 0) Atomics.store(words, hand + NAME, 0);
+      else return hand;
+    }
+    this.#looked = news;
+    return undefined;
+  }
+
+  /** Empties all hands with that entry but one: those of members that died while they handed it on. */
+  #clear(position: number, but: number | undefined): void {
+    const words = this.#words;
+    for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) {
+      if (hand === but || Atomics.load(words, hand + NAME) === 0) continue;
+      if (words[hand + POSITION] === position) Atomics.store(words, hand + NAME, 0);
+    }
+  }
+
+  #freeHand(call: string): number {
+    const first = HANDS + this.#members.place * HANDS_EACH * HAND_WORDS;
+    for (let hand = first; hand < first + HANDS_EACH * HAND_WORDS; hand += HAND_WORDS)
+      if (Atomics.load(this.#words, hand + NAME) === 0) return hand;
+    throw new RmaError(
+      'ERR_SERVICE',
+      `${call}: this member has taken ${HANDS_EACH} entries of ${this.#what}; call done() of one of them first`,
+    );
+  }
+
+  #hold(hand: number, position: number, from: number): void {
+    this.#bytes.copyWithin(this.#inHandAt(hand), from, from + this.#layout.stride);
+    this.#words[hand + POSITION] = position;
+    Atomics.store(this.#words, hand + NAME, this.#members.name);
+  }
+
+  #done(hand: number | undefined, position: number): void {
+    if (hand === undefined || this.#words[hand + POSITION] !== position) return;
+    Atomics.compareExchange(this.#words, hand + NAME, this.#members.name, 0);
+  }
+
+  #copied(from: number): T {
+    const { type, length } = this.#made;
+    const buffer = new ArrayBuffer(length * type.BYTES_PER_ELEMENT);
+    new Uint8Array(buffer).set(this.#bytes.subarray(from, from + buffer.byteLength));
+    return new type(buffer);
+  }
+
+  #slotAt(position: number): number {
+    return this.#layout.slots + (position & (this.#layout.ring - 1)) * this.#layout.stride;
+  }
+
+  #inHandAt(hand: number): number {
+    return this.#layout.hands + ((hand - HANDS) / HAND_WORDS) * this.#layout.stride;
+  }
+
+  #ring(bell: number, count: number): void {
+    Atomics.add(this.#words, bell, 1);
+    this.#members.memory.native.futexWake(this.#words, bell, count);
+  }
+}
+
+/** More members than can wait. */
+const EVERYONE = 0x7fffffff;
+
+type Step<R> = () => R | undefined;

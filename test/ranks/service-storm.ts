@@ -1,0 +1,117 @@
+/**
+ * A member of a service that does all calls in random order, until it is killed or told to stop (a line on its standard
+ * input). It says what has come of each call only when the call is over, by a line that is written before it goes on:
+ *
+ *     c            a has been added to
+ *     m | x PLACE  both numbers under the mutex have been raised; before that, they were made equal after a death
+ *     p ID | o ID  an entry was pushed to the queue of entries that may be lost, or popped
+ *     P ID | O ID | D ID   the same for entries that must not: pushed, taken, done
+ *     s KEY        a new key was set; its value is the key
+ *     i | l        a number of the map was raised; a call was allowed
+ *     ! TEXT       something that must not be
+ *
+ *     service-storm.js NAME SEED
+ */
+import { writeSync } from 'node:fs';
+import { Service } from 'onesided/service';
+
+const [name, seed] = process.argv.slice(2) as [string, string];
+let state = Number(seed) | 0;
+/** 0 … n − 1 */
+function random(n: number): number {
+  state = (Math.imul(state, 1664525) + 1013904223) | 0;
+  return (state >>> 8) % n;
+}
+
+function say(line: string): void {
+  writeSync(1, `${line}\n`);
+}
+
+let stops = false;
+process.stdin.once('data', () => (stops = true)).unref();
+
+const service = await Service.join(name);
+const counter = await service.counter('counter');
+const [left, right] = [await service.counter('left'), await service.counter('right')];
+const mutex = await service.mutex('mutex');
+const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
+const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
+const map = await service.map<string | number>('map', { bytes: 8 << 20 });
+const limiter = await service.limiter('limiter', { rate: 1000, per: 1e9 });
+let next = 0;
+/** Not used by any other member: its process, and a number of its own. */
+const entry = () => Int32Array.of(process.pid, next++);
+const words = (value: ArrayLike<number>): string => `${value[0]}.${value[1]}`;
+
+function underMutex(abandoned: number | undefined): void {
+  if (abandoned !== undefined) {
+    right.exchange(left.value);
+    say(`x ${abandoned}`);
+  } else if (left.value !== right.value) say(`! ${left.value} and ${right.value} under a mutex that nobody died with`);
+  left.add();
+  for (let i = random(200); i > 0; i--) counter.value;
+  right.add();
+}
+
+const calls = [
+  () => {
+    counter.add();
+    say('c');
+  },
+  () => {
+    using held = mutex.lockSync({ timeout: 30_000 });
+    underMutex(held.abandoned);
+    say('m');
+  },
+  async () => {
+    const held = await mutex.lock({ timeout: 30_000 });
+    underMutex(held.abandoned);
+    held.release();
+    say('m');
+  },
+  () => {
+    const mine = entry();
+    if (losing.tryPush(mine)) say(`p ${words(mine)}`);
+  },
+  () => {
+    const found = losing.tryPop();
+    if (found !== undefined) say(`o ${words(found)}`);
+  },
+  () => {
+    const mine = entry();
+    if (keeping.tryPush(mine)) say(`P ${words(mine)}`);
+  },
+  () => {
+    const key = `${process.pid}.${next++}`;
+    map.set(key, key);
+    say(`s ${key}`);
+  },
+  () => {
+    map.increment('number');
+    say('i');
+  },
+  () => {
+    const key = `${process.pid}.${random(next + 1)}`;
+    const value = map.get(key);
+    if (value !== undefined && value !== key) say(`! the value ${value} of ${key}`);
+  },
+  () => {
+    if (limiter.take().allowed) say('l');
+  },
+  async () => {
+    if (keeping.length === 0) return;
+    const taken = await keeping.take({ timeout: 100 }).catch(() => undefined);
+    if (taken === undefined) return;
+    say(`O ${words(taken.entry)}`);
+    if (random(8) === 0) await new Promise((resolve) => setTimeout(resolve, random(5)));
+    taken.done();
+    say(`D ${words(taken.entry)}`);
+  },
+];
+say(`joined ${service.place}`);
+while (!stops) {
+  for (let i = 0; i < 20; i++) await calls[random(calls.length)]();
+  await new Promise((resolve) => setImmediate(resolve));
+}
+await service.leave();
+say('left');

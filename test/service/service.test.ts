@@ -1,0 +1,369 @@
+/** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { afterEach, describe, expect, it } from 'vitest';
+import { loadNative } from '../../src/native.ts';
+import type { MemberEvent } from '../../src/service/membership-news.ts';
+import { Service } from '../../src/service/service.ts';
+import type { Member } from '../../src/service/service-members.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/service-member.js', import.meta.url));
+
+const joined: Service[] = [];
+const children: ChildProcess[] = [];
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  for (const service of joined.splice(0)) await service.leave();
+});
+
+const fresh = (): string => `test-${randomUUID()}`;
+
+function next(service: Service, event: MemberEvent): Promise<Member> {
+  return new Promise((resolve) => service.once(event, resolve));
+}
+
+async function join(name: string, places?: number): Promise<Service> {
+  const service = await Service.join(name, places === undefined ? undefined : { places });
+  joined.push(service);
+  return service;
+}
+
+/** A process that joins, does something, and says so. */
+async function member(name: string, does: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [PROGRAM, name, does], { stdio: ['pipe', 'pipe', 'inherit'] });
+  children.push(child);
+  let out = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+  while (!out.includes('ready')) await once(child.stdout, 'data');
+  return child;
+}
+
+/** @param signal ends the process; it is gone afterwards */
+async function killed(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+  child.kill(signal);
+  await once(child, 'exit');
+}
+
+describe.skipIf(loadNative() === undefined)('a service', () => {
+  it('gives each member the lowest place that is free, and tells the others', async () => {
+    const name = fresh();
+    const first = await join(name, 3);
+    const told: string[] = [];
+    for (const event of ['join', 'leave', 'death'] as const)
+      first.on(event, ({ place }) => told.push(`${event} ${place}`));
+    const second = await join(name);
+    const third = await join(name, 3);
+    expect([first.place, second.place, third.place, second.places]).toEqual([0, 1, 2, 3]);
+    await expect(join(name)).rejects.toMatchObject({ code: 'ERR_SERVICE_FULL' });
+    // Of a member that comes and leaves between two looks, nothing is told.
+    while (told.length < 2) await next(first, 'join');
+    await second.leave();
+    await second.leave();
+    expect((await join(name)).place).toBe(1);
+    while (told.length < 4) await next(first, 'join');
+    expect(told).toEqual(['join 1', 'join 2', 'leave 1', 'join 1']);
+    expect(first.members().map(({ place }) => place)).toEqual([0, 1, 2]);
+  });
+
+  it('refuses another number of places, and names that are none', async () => {
+    const name = fresh();
+    await join(name, 3);
+    await expect(Service.join(name, { places: 4 })).rejects.toMatchObject({
+      code: 'ERR_SERVICE_MISMATCH',
+      message: expect.stringMatching(/has 3 places.*asks for 4/),
+    });
+    for (const wrong of ['', 'a/b', '../x', 'x'.repeat(101), 7, null, undefined])
+      await expect(Service.join(wrong as string)).rejects.toMatchObject({ code: 'ERR_ARG' });
+    for (const places of [0, 1001, 1.5, Number.NaN, '3'])
+      await expect(Service.join(name, { places: places as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
+    await expect(Service.join(name, { place: 3 } as object)).rejects.toThrow(/did you mean "places"/);
+  });
+
+  it('goes with its last member, and begins anew', async () => {
+    const name = fresh();
+    const first = await join(name, 3);
+    (await first.counter('hits')).add(7);
+    const second = await join(name);
+    await first.leave();
+    expect((await second.counter('hits')).value).toBe(7);
+    await second.leave();
+    const third = await join(name, 5);
+    expect((await third.counter('hits')).value).toBe(0);
+    expect(() => second.members()).toThrow(expect.objectContaining({ code: 'ERR_SERVICE_LEFT' }));
+  });
+
+  it('outlives its members that are killed, and tells of them', async () => {
+    const name = fresh();
+    const child = await member(name, 'hold');
+    const service = await join(name);
+    expect(service.place).toBe(1);
+    expect((await service.counter('hits')).value).toBe(3);
+    const died = next(service, 'death');
+    child.kill('SIGKILL');
+    expect(await died).toEqual({ place: 0, pid: child.pid });
+    const held = await (await service.mutex('log')).lock();
+    expect(held.abandoned).toBe(0);
+    held.release();
+    expect((await (await service.mutex('log')).lock()).abandoned).toBeUndefined();
+    // What its place was is free for the next.
+    expect((await join(name)).place).toBe(0);
+  });
+
+  it('keeps its memory for as long as its last member has asked for', async () => {
+    const name = fresh();
+    const keeping = await Service.join(name, { places: 5, keep: 0.5 });
+    (await keeping.counter('hits')).add(7);
+    await keeping.leave();
+    const next = await Service.join(name);
+    expect([next.place, next.places, (await next.counter('hits')).value]).toEqual([0, 5, 7]);
+    await next.leave();
+    // That of the first one goes, then.
+    const deadline = performance.now() + 60_000;
+    for (let hits = 7; hits !== 0; await new Promise((resolve) => setTimeout(resolve, 100))) {
+      expect(performance.now()).toBeLessThan(deadline);
+      const later = await Service.join(name);
+      hits = (await later.counter('hits')).value;
+      await later.leave();
+    }
+    for (const keep of [-1, Number.NaN, Number.POSITIVE_INFINITY, '1'])
+      await expect(Service.join(name, { keep: keep as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+
+  it('does not take a stopped process for dead', async () => {
+    const name = fresh();
+    const service = await join(name);
+    const child = await member(name, 'hold');
+    child.kill('SIGSTOP');
+    const mutex = await service.mutex('log');
+    await expect(mutex.lock({ timeout: 300 })).rejects.toMatchObject({
+      code: 'ERR_RMA_TIMEOUT',
+      message: expect.stringContaining('place 1 holds it'),
+    });
+    expect(service.members()).toHaveLength(2);
+    await killed(child);
+    expect((await mutex.lock()).abandoned).toBe(1);
+  });
+
+  it('counts a process that ends by itself as one that leaves', async () => {
+    const name = fresh();
+    const service = await join(name);
+    const left = next(service, 'leave');
+    const child = await member(name, 'end');
+    expect(await left).toEqual({ place: 1, pid: child.pid });
+  });
+
+  it('has threads as members, and notices when one is terminated', async () => {
+    const name = fresh();
+    const service = await join(name);
+    const worker = new Worker(PROGRAM, { argv: [name, 'hold'], stdout: true });
+    await next(service, 'join');
+    const mutex = await service.mutex('log');
+    const hits = await service.counter('hits');
+    while (hits.value < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await expect(mutex.lock({ timeout: 100 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+    const died = next(service, 'death');
+    await worker.terminate();
+    expect(await died).toEqual({ place: 1, pid: process.pid });
+    expect((await mutex.lock()).abandoned).toBe(1);
+  });
+
+  it('has one thing behind a name, for all who ask alike', async () => {
+    const name = fresh();
+    const [one, two] = [await join(name), await join(name)];
+    await one.counter('x');
+    expect(await one.counter('x')).toBe(await one.counter('x'));
+    await expect(two.mutex('x')).rejects.toMatchObject({
+      code: 'ERR_SERVICE_MISMATCH',
+      message: expect.stringMatching(/"x" was made as a counter.*a mutex/),
+    });
+    await one.queue('q', Int32Array, 5);
+    await expect(two.queue('q', Int32Array, 6)).rejects.toThrow(/capacity 5.*capacity 6/);
+    await expect(two.queue('q', Float32Array, 5)).rejects.toMatchObject({ code: 'ERR_SERVICE_MISMATCH' });
+    await expect(two.counter('a b')).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a counter of a service', () => {
+  it('has 64 bits', async () => {
+    const name = fresh();
+    const [one, two] = [await (await join(name)).counter('x'), await (await join(name)).counter('x')];
+    expect(one.add(2 ** 40)).toBe(0);
+    expect(two.add(-1)).toBe(2 ** 40);
+    expect(one.exchange(-(2 ** 50))).toBe(2 ** 40 - 1);
+    expect(two.value).toBe(-(2 ** 50));
+    for (const wrong of [1.5, 2 ** 53, Number.NaN, '1']) {
+      expect(() => one.add(wrong as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+      expect(() => one.exchange(wrong as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    }
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a map of a service', () => {
+  it('is one for all members, and refuses other options', async () => {
+    const name = fresh();
+    const [first, second] = [await join(name), await join(name)];
+    const one = await first.map<{ n: number }>('m', { bytes: 1 << 20, ttl: 60_000 });
+    const two = await second.map<{ n: number }>('m', { bytes: 1 << 20, ttl: 60_000 });
+    one.set('a', { n: 1 });
+    expect(two.get('a')).toEqual({ n: 1 });
+    two.update('a', (value) => ({ n: value!.n + 1 }));
+    expect([...one.entries()]).toEqual([['a', { n: 2 }]]);
+    await expect(second.map('m', { bytes: 2 << 20, ttl: 60_000 })).rejects.toMatchObject({
+      code: 'ERR_SERVICE_MISMATCH',
+    });
+    const third = await join(name);
+    await expect(third.map('m', { bytes: 1 << 20 })).rejects.toMatchObject({ code: 'ERR_ARG' });
+    await expect(third.map('m', { bytes: 1 << 20, ttl: 60_000, codec: 'string' })).rejects.toThrow(/codec/);
+    await first.leave();
+    await second.leave();
+    expect((await third.map('m', { bytes: 1 << 20, ttl: 60_000 })).get('a')).toEqual({ n: 2 });
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () => {
+  it('allows as many calls as it says, over all members, and each key its own', async () => {
+    const name = fresh();
+    const options = { rate: 5, per: 1e6 };
+    const [one, two] = [await (await join(name)).limiter('l', options), await (await join(name)).limiter('l', options)];
+    expect(one.take('a')).toEqual({ allowed: true, remaining: 4, retryAfter: 0 });
+    expect(two.take('a', 3)).toEqual({ allowed: true, remaining: 1, retryAfter: 0 });
+    expect(two.take('a', 2)).toMatchObject({ allowed: false, remaining: 1 });
+    expect(one.take('a').remaining).toBe(0);
+    const { allowed, retryAfter } = two.take('a');
+    expect(allowed).toBe(false);
+    // A fifth of the time, less what has passed.
+    expect(retryAfter).toBeLessThanOrEqual(200_000);
+    expect(retryAfter).toBeGreaterThan(100_000);
+    expect(two.take('b').remaining).toBe(4);
+    one.reset('a');
+    expect(two.take('a').remaining).toBe(4);
+    for (const cost of [0, 6, 1.5, '1'])
+      expect(() => one.take('a', cost as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    await expect((await join(name)).limiter('l', { rate: 6, per: 1e6 })).rejects.toThrow(/rate 5.*rate 6/);
+  });
+
+  it('gives them back by and by', async () => {
+    const limiter = await (await join(fresh())).limiter('l', { rate: 1000, per: 1000 });
+    let [taken, refused] = [0, 0];
+    const began = performance.now();
+    while (refused === 0 || performance.now() < began + 300)
+      if (limiter.take().allowed) taken++;
+      else refused++;
+    const passed = performance.now() - began;
+    // A thousand at once, and one each millisecond.
+    expect(taken).toBeLessThanOrEqual(1001 + passed);
+    expect(taken).toBeGreaterThanOrEqual(1000);
+    for (const wrong of [{ rate: 0, per: 1 }, { rate: 1, per: 0 }, { rate: 1.5, per: 1 }, { rate: 1 }, null])
+      await expect((await join(fresh())).limiter('l', wrong as never)).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a mutex of a service', () => {
+  it('has one holder, serves the calls of a member in their order, and lets them give up', async () => {
+    const name = fresh();
+    const [one, two] = [await (await join(name)).mutex('x'), await (await join(name)).mutex('x')];
+    const held = await one.lock();
+    expect(two.tryLock()).toBeUndefined();
+    expect(() => two.lockSync({ timeout: 30 })).toThrow(expect.objectContaining({ code: 'ERR_RMA_TIMEOUT' }));
+    expect(() => one.lockSync()).toThrow(expect.objectContaining({ code: 'ERR_RMA_WOULD_DEADLOCK' }));
+    const order: number[] = [];
+    const quits = new AbortController();
+    const waits = [1, 2, 3].map(async (i) => {
+      const mine = await two.lock(i === 2 ? { signal: quits.signal } : undefined);
+      order.push(i);
+      mine.release();
+      mine.release();
+    });
+    const refused = expect(waits[1]).rejects.toThrow('enough');
+    quits.abort(new Error('enough'));
+    await refused;
+    held.release();
+    await Promise.all([waits[0], waits[2]]);
+    expect(order).toEqual([1, 3]);
+    const result = await two.withLock(() => {
+      expect(one.tryLock()).toBeUndefined();
+      return 5;
+    });
+    expect(result).toBe(5);
+    expect(one.tryLock()).toBeDefined();
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a queue of a service', () => {
+  it('is first in, first out, also beyond its end, and keeps those out for whom there is no room', async () => {
+    const name = fresh();
+    const [one, two] = [
+      await (await join(name)).queue('q', Float64Array, 3, { length: 2 }),
+      await (await join(name)).queue('q', Float64Array, 3, { length: 2 }),
+    ];
+    for (let i = 0; i < 10; i++) {
+      await one.push(Float64Array.of(i, -i));
+      expect(two.tryPop()).toEqual(Float64Array.of(i, -i));
+    }
+    for (let i = 0; i < 3; i++) expect(one.tryPush(Float64Array.of(i, 0))).toBe(true);
+    expect(one.tryPush(Float64Array.of(3, 0))).toBe(false);
+    expect(() => one.pushSync(Float64Array.of(3, 0), { timeout: 20 })).toThrow(/has 3 of 3 entries/);
+    const pushed = one.push(Float64Array.of(3, 0));
+    expect(await two.pop()).toEqual(Float64Array.of(0, 0));
+    await pushed;
+    expect(two.length).toBe(3);
+    expect(() => one.tryPush(Float32Array.of(1, 2) as never)).toThrow(expect.objectContaining({ code: 'ERR_TYPE' }));
+    expect(() => one.tryPush(Float64Array.of(1))).toThrow(expect.objectContaining({ code: 'ERR_SIZE' }));
+    two.close();
+    await expect(one.push(Float64Array.of(1, 1))).rejects.toMatchObject({ code: 'ERR_SERVICE' });
+    const rest: number[] = [];
+    for await (const [first] of one) rest.push(first);
+    expect(rest).toEqual([1, 2, 3]);
+    expect(two.popSync()).toBeUndefined();
+  });
+
+  it('wakes those that wait', async () => {
+    const name = fresh();
+    const [one, two] = [
+      await (await join(name)).queue('q', Int32Array, 8),
+      await (await join(name)).queue('q', Int32Array, 8),
+    ];
+    const popped = [one.pop(), two.pop(), two.pop()];
+    await one.push(Int32Array.of(1));
+    await two.push(Int32Array.of(2));
+    two.close();
+    const found = (await Promise.all(popped)).map((entry) => entry?.[0]);
+    expect(found.filter((value) => value !== undefined).sort()).toEqual([1, 2]);
+  });
+
+  it('gives what a member had taken when it died to another one, and not what it had done or popped', async () => {
+    const name = fresh();
+    const service = await join(name);
+    const queue = await service.queue('q', Int32Array, 8);
+    for (let i = 1; i <= 6; i++) await queue.push(Int32Array.of(i));
+    const died = next(service, 'death');
+    // It pops one, has taken and done another, and has taken two.
+    await killed(await member(name, 'take'));
+    await died;
+    const first = await queue.take();
+    expect([first!.entry[0], first!.again]).toEqual([3, true]);
+    expect(queue.tryPop()![0]).toBe(4);
+    const last = await queue.take();
+    expect([last!.entry[0], last!.again]).toEqual([5, false]);
+    first!.done();
+    last!.done();
+    expect(queue.length).toBe(1);
+  });
+
+  it('lets a member have sixteen entries at a time', async () => {
+    const queue = await (await join(fresh())).queue('q', Uint8Array, 20);
+    for (let i = 0; i < 20; i++) await queue.push(Uint8Array.of(i));
+    const taken = [];
+    for (let i = 0; i < 16; i++) taken.push(await queue.take());
+    await expect(queue.take()).rejects.toMatchObject({ code: 'ERR_SERVICE' });
+    taken[3]!.done();
+    expect((await queue.take())!.entry[0]).toBe(16);
+    // A second call is none, also if the entry's place is another one's by now.
+    taken[3]!.done();
+    await expect(queue.take()).rejects.toMatchObject({ code: 'ERR_SERVICE' });
+    expect(queue.length).toBe(3);
+  });
+});
