@@ -17,8 +17,16 @@ import { clientOptions, HANDSHAKE_MS, parseObject, readLines, Strangers, serverO
 const POLL_MS = 5;
 /** Attempts at each of the hub's addresses: it listens before any rank knows them, so a refusal does not change soon. */
 const JOIN_ROUNDS = 20;
-const CONNECT_MS = 2000;
+/**
+ * How long a host may take to accept a connection, which its kernel does, and then its hub to answer, which takes
+ * processor time: many ranks may be starting there.
+ */
+const ACCEPT_MS = 2000;
+const ANSWER_MS = HANDSHAKE_MS;
+/** So much longer is tried where connections are accepted. */
+const PATIENCE = 6;
 const RETRY_MS = 50;
+const TICK_MS = 100;
 /** How long the hub stays after its ranks have left. */
 const LINGER_MS = 10_000;
 const LINE_CHARACTERS = 1000;
@@ -99,11 +107,15 @@ export class ControlLinks {
    * @returns nothing, or why there is no connection: what was tried, and what came of it
    */
   async join(hosts: readonly string[], port: number, withinMs: number): Promise<string | undefined> {
-    const deadline = performance.now() + withinMs;
+    const begun = performance.now();
     const failures = new Map<string, string>();
+    let accepted = false;
     for (let attempt = 0; ; attempt++) {
       const host = hosts[attempt % hosts.length];
       const socket = connect(clientOptions(host, port, this.#secret));
+      socket.once('connect', () => {
+        accepted = true;
+      });
       const why = await firstOf(socket);
       if (this.#leaving) return undefined;
       if (why === undefined) {
@@ -113,7 +125,8 @@ export class ControlLinks {
       }
       failures.set(`${host}:${port}`, why);
       const rounds = Math.floor((attempt + 1) / hosts.length);
-      if (rounds >= JOIN_ROUNDS || (rounds > 0 && performance.now() > deadline)) break;
+      const late = performance.now() > begun + withinMs * (accepted ? PATIENCE : 1);
+      if (rounds >= JOIN_ROUNDS || (rounds > 0 && late)) break;
       await pause(RETRY_MS);
     }
     return [...failures].map(([where, why]) => `${where} (${why})`).join(', ');
@@ -197,9 +210,14 @@ export class ControlLinks {
 function firstOf(socket: TLSSocket): Promise<string | undefined> {
   return new Promise((resolve) => {
     let why = 'it closes the connection';
-    const tooLate = setTimeout(() => socket.destroy(new Error('it does not answer')), CONNECT_MS);
+    const end = (): void => void socket.destroy(new Error('it does not answer'));
+    let patience = afterRunning(ACCEPT_MS, end);
+    socket.once('connect', () => {
+      patience();
+      patience = afterRunning(ANSWER_MS, end);
+    });
     socket.once('secureConnect', () => {
-      clearTimeout(tooLate);
+      patience();
       resolve(undefined);
     });
     socket.on('error', ({ message }) => {
@@ -207,10 +225,29 @@ function firstOf(socket: TLSSocket): Promise<string | undefined> {
       socket.destroy();
     });
     socket.once('close', () => {
-      clearTimeout(tooLate);
+      patience();
       resolve(why);
     });
   });
+}
+
+/**
+ * Calls back when this thread has run for so long: where others have the processor, time passes without a turn of the
+ * event loop, and what has come in it was not looked at.
+ * @returns ends it
+ */
+function afterRunning(ms: number, callback: () => void): () => void {
+  let left = ms;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    left -= Math.min(now - last, 2 * TICK_MS);
+    last = now;
+    if (left > 0) return;
+    clearInterval(timer);
+    callback();
+  }, TICK_MS);
+  return () => clearInterval(timer);
 }
 
 function closed(socket: Socket): Promise<void> {

@@ -86,6 +86,16 @@ export function processesWith(text: string): number[] {
   return found;
 }
 
+/** 0 for a process that has ended. */
+export function parentOf(pid: number): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  } catch {
+    return 0;
+  }
+}
+
 /** Resolves when no such process is left, or with those that are left after a minute. */
 export async function leftWith(text: string): Promise<number[]> {
   const deadline = Date.now() + 60_000;

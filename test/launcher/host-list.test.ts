@@ -13,6 +13,7 @@ import {
   splitCommand,
   startLine,
 } from '../../src/launcher/hosts/remote-shell.ts';
+import { hostAddress, outsideAddresses } from '../../src/start/whereabouts.ts';
 import { temporaryFolder } from '../support/folders.ts';
 
 const folder = temporaryFolder('host-list');
@@ -148,4 +149,13 @@ it('the environment of a login stays on its host, the program’s goes along', (
     ONESIDED_PROVIDER: 'p',
     EMPTY: '',
   });
+});
+
+it('a host is reached where it was told, else where ssh has reached it if that is one of its own addresses', () => {
+  const [first] = outsideAddresses();
+  expect(hostAddress({ ONESIDED_ADDRESS: '203.0.113.7', SSH_CONNECTION: `x 1 ${first} 22` })).toBe('203.0.113.7');
+  for (const address of outsideAddresses()) expect(hostAddress({ SSH_CONNECTION: `x 1 ${address} 22` })).toBe(address);
+  for (const foreign of ['203.0.113.7', '127.0.0.1', '::1'])
+    expect(hostAddress({ SSH_CONNECTION: `x 1 ${foreign} 22` })).toBe(first);
+  expect(hostAddress({ ONESIDED_ADDRESS: '' })).toBe(first);
 });

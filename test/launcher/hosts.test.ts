@@ -3,7 +3,7 @@
  * through them, and that nothing is left, whichever process is killed.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -11,7 +11,17 @@ import { loadNative } from '../../src/native.ts';
 import { VERSION } from '../../src/version.ts';
 import { temporaryFolder } from '../support/folders.ts';
 import { checkTrace } from '../trace/events.ts';
-import { type Finished, leftWith, marker, PROBE, processesWith, type Running, start, verdicts } from './command.ts';
+import {
+  type Finished,
+  leftWith,
+  marker,
+  PROBE,
+  parentOf,
+  processesWith,
+  type Running,
+  start,
+  verdicts,
+} from './command.ts';
 
 const RANKS = fileURLToPath(new URL('../../build/programs/test/ranks/', import.meta.url));
 const PROGRAM = join(RANKS, 'launcher-hosts.js');
@@ -351,12 +361,3 @@ describe.skipIf(loadNative() === undefined || !canUnshare)('hosts that do not sh
     ]);
   });
 });
-
-function parentOf(pid: number): number {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
-  } catch {
-    return 0;
-  }
-}

@@ -14,6 +14,7 @@ import {
   type Report,
   readFrameLines,
   Silence,
+  STARTING_SILENCE_MS,
   sendFrame,
 } from './frames.ts';
 import type { ClockDifference } from './host-rings.ts';
@@ -94,6 +95,11 @@ export class AgentLink {
     if (this.#state !== 'over' && this.hello !== undefined) sendFrame(this.#child.stdin!, order);
   }
 
+  /** Its ranks run: it has the time to say more often that it is there. */
+  hasStarted(): void {
+    if (this.#silence !== undefined) this.#silence.most = HOST_SILENCE_MS;
+  }
+
   /** Nothing is read from the host while one of these takes no more. */
   pushTo(stream: Readable, text: string): void {
     if (stream.push(text, 'latin1')) return;
@@ -147,8 +153,8 @@ export class AgentLink {
     clearTimeout(this.#late);
     if (this.#errors !== '') this.#watcher.remark(this, this.#errors.trimEnd());
     this.#errors = '';
-    this.#silence = new Silence(HOST_SILENCE_MS, () =>
-      this.#lose(`nothing was heard from it for ${HOST_SILENCE_MS / 1000} s`),
+    this.#silence = new Silence(STARTING_SILENCE_MS, (ms) =>
+      this.#lose(`nothing was heard from it for ${ms / 1000} s`),
     );
     const beat = (): void => {
       this.#asked = process.hrtime.bigint();

@@ -24,7 +24,7 @@ import { askForReports, reportOf } from '../../job/reports.ts';
 import { loadNative, type Native, nativeStatus } from '../../native.ts';
 import { wakeAll } from '../../providers/emulator/bells.ts';
 import { availableDistantProviders } from '../../providers/provider-kinds.ts';
-import { ControlLinks, SILENCE_MS } from '../../start/control-links.ts';
+import { ControlLinks } from '../../start/control-links.ts';
 import { type Hub, reachableAt } from '../../start/distributed.ts';
 import { FATAL_VARIABLE } from '../../start/fatal-errors.ts';
 import { openControl } from '../../start/process.ts';
@@ -39,6 +39,7 @@ import { CONNECTION_FD, RankProcesses } from '../rank-processes.ts';
 import { resolveScript } from '../script.ts';
 import type { Ending } from '../supervisor.ts';
 import {
+  AGENT_SILENCE_MS,
   type AgentHello,
   GREETING,
   type HostJob,
@@ -205,14 +206,20 @@ class RunningJob {
   /** For the agents of other places. */
   async #listen({ leaderOf }: HostLinks): Promise<Hub> {
     const secret = randomBytes(16).toString('hex');
-    const links = new ControlLinks({ control: this.#control, leader: 0, leaderOf, secret, silenceMs: SILENCE_MS });
+    const links = new ControlLinks({
+      control: this.#control,
+      leader: 0,
+      leaderOf,
+      secret,
+      silenceMs: AGENT_SILENCE_MS,
+    });
     const address = hostAddress();
     return { hosts: reachableAt(address === undefined ? [] : [address]), port: await links.listen(), secret };
   }
 
   async #join({ leaderOf }: HostLinks, { hosts, port, secret }: Hub): Promise<void> {
     const leader = leaderOf[this.#job.ranks[0]];
-    const links = new ControlLinks({ control: this.#control, leader, leaderOf, secret, silenceMs: SILENCE_MS });
+    const links = new ControlLinks({ control: this.#control, leader, leaderOf, secret, silenceMs: AGENT_SILENCE_MS });
     const failure = await links.join(hosts, port, JOIN_MS);
     if (failure !== undefined) tell({ apart: failure });
   }

@@ -106,9 +106,13 @@ export const GREETING = 'onesided-agent ';
 /** Milliseconds between two signs of life. */
 export const BEAT_MS = 1000;
 /**
- * A host from which nothing is heard for so long is lost: sooner than its ranks' peers say so (start/distributed.ts).
+ * A host from which nothing is heard for so long is lost: sooner than its ranks' peers say so. While ranks start, which
+ * takes all the processor time that a host has, its agent may have to wait for some.
  */
 export const HOST_SILENCE_MS = 9000;
+export const STARTING_SILENCE_MS = 30_000;
+/** Between agents. The launcher's word comes first, unless it is the network between two hosts that is down. */
+export const AGENT_SILENCE_MS = 20_000;
 /** A launcher from which an agent hears nothing for so long is gone; one that is stopped says so before. */
 export const LAUNCHER_SILENCE_MS = 60_000;
 
@@ -150,23 +154,27 @@ export function readFrameLines(stream: Readable, line: (text: string) => void, e
 }
 
 /**
- * Calls `silent` once nothing has come for `ms`. Time in which this process itself did not run counts for nothing.
+ * Calls `silent` once nothing has come for some time. Time in which this process itself did not run counts for nothing.
  */
 export class Silence {
+  /** Milliseconds that may pass. */
+  most: number;
   readonly #timer: NodeJS.Timeout;
   #quiet = 0;
   #looked = performance.now();
   /** Nothing is expected at the moment. */
   paused = false;
 
-  constructor(ms: number, silent: () => void) {
+  /** @param silent is given the milliseconds that were too many */
+  constructor(most: number, silent: (ms: number) => void) {
+    this.most = most;
     this.#timer = setInterval(() => {
       const now = performance.now();
       this.#quiet = this.paused ? 0 : this.#quiet + Math.min(now - this.#looked, 2 * BEAT_MS);
       this.#looked = now;
-      if (this.#quiet <= ms) return;
+      if (this.#quiet <= this.most) return;
       this.stop();
-      silent();
+      silent(this.most);
     }, BEAT_MS);
     this.#timer.unref();
   }

@@ -47,6 +47,8 @@ export interface HostsOptions extends LaunchOptions {
 
 /** Milliseconds that the ranks of all hosts have to say what they wait in. */
 const ANSWER_WITHIN = 1500;
+/** How long after the start of the last rank they may still take all processor time. */
+const SETTLE_MS = 5000;
 const LOOK_EVERY = 50;
 /** How long the hosts may take to say that nothing is left. */
 const BYE_MS = 15_000;
@@ -86,6 +88,7 @@ class HostsJob implements LinkWatcher {
   /** Ranks of whose failure the agents know. */
   readonly #told = new Set<number>();
   #asked = false;
+  #started = 0;
   /** Why some ranks cannot reach the others, if so. */
   #apart: string | undefined;
   /** Those that have nothing more to say. */
@@ -234,7 +237,7 @@ class HostsJob implements LinkWatcher {
   report(link: AgentLink, said: Parameters<LinkWatcher['report']>[1]): void {
     if ('out' in said) link.pushTo(this.#streams[said.rank][said.stream], said.out);
     else if ('ready' in said) this.#ready.set(link, { fd: said.ready, hub: said.hub });
-    else if ('started' in said) this.#pids[said.started] = said.pid;
+    else if ('started' in said) this.#hasStarted(said.started, said.pid);
     else if ('apart' in said) this.#isApart(link, said.apart);
     else if ('unable' in said) this.#unable(link, said.unable, said.rank);
     else if ('card' in said) {
@@ -271,6 +274,15 @@ class HostsJob implements LinkWatcher {
       this.supervisor.ended(rank, { code: 0, signal: 'SIGKILL' });
     }
     this.#changed?.();
+  }
+
+  #hasStarted(rank: number, pid: number): void {
+    this.#pids[rank] = pid;
+    if (++this.#started === this.#options.size) setTimeout(() => this.#areUp(), SETTLE_MS).unref();
+  }
+
+  #areUp(): void {
+    for (const link of this.#links) link.hasStarted();
   }
 
   /** That is an error of ranks that join; others need not reach each other. */
