@@ -11,7 +11,14 @@ import { ServiceCounter } from './service-counter.ts';
 import { ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
 
-export type { EntryOptions, SharedMap, SharedMapOptions, SharedMapStatistics } from './map/index.ts';
+export type {
+  CodecName,
+  CustomCodec,
+  EntryOptions,
+  SharedMap,
+  SharedMapOptions,
+  SharedMapStatistics,
+} from './map/index.ts';
 export type { MemberEvent } from './membership-news.ts';
 export type { Allowance, LimiterOptions, RateLimiter } from './rate-limiter.ts';
 export { Service, type ServiceOptions } from './service.ts';
