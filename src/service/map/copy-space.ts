@@ -28,7 +28,8 @@ export class CopySpace {
   /** Makes room for a value. */
   reserve(length: number): void {
     this.length = length;
-    if (this.begin + length > this.#buffer.length) this.#renew(length);
+    const there = this.#buffer.length;
+    if (this.begin + length > there || (there > PIECE && length <= SHARED)) this.#renew(length);
   }
 
   #renew(length: number): void {

@@ -88,6 +88,8 @@ export interface Geometry {
 }
 
 const LEAST_RING = 4096;
+/** The units of its longest entry have 24 bits. */
+const MOST_RING = 512 << 20;
 const MOST_SHARDS = 64;
 /** An entry takes at most this part of a ring. */
 const LONGEST_PART = 8;
@@ -116,9 +118,10 @@ function geometryOf(bytes: number, ringBytes: number): Geometry {
 export function divide(bytes: number, longest: number | undefined): Geometry | undefined {
   let ring = LEAST_RING;
   while (longest !== undefined && ring < LONGEST_PART * longest) ring *= 2;
+  if (ring > MOST_RING) return undefined;
   // As long as the least number of shards has room.
   const least = bytes >= LARGE ? 16 : 8;
-  while (geometryOf(bytes, 2 * ring).shards >= least) ring *= 2;
+  while (ring < MOST_RING && geometryOf(bytes, 2 * ring).shards >= least) ring *= 2;
   const found = geometryOf(bytes, ring);
   return found.shards > 0 ? found : undefined;
 }
@@ -126,7 +129,7 @@ export function divide(bytes: number, longest: number | undefined): Geometry | u
 /** Bytes of the longest entry that a map of so many bytes can have. */
 export function mostOf(bytes: number): number {
   let ring = LEAST_RING;
-  while (geometryOf(bytes, 2 * ring).shards > 0) ring *= 2;
+  while (ring < MOST_RING && geometryOf(bytes, 2 * ring).shards > 0) ring *= 2;
   return ring / LONGEST_PART;
 }
 
@@ -160,7 +163,7 @@ export class ShardMemory {
     this.words = new Int32Array(buffer, byteOffset + begin, shardBytes >>> 2);
     this.bytes = new Uint8Array(buffer, byteOffset + begin, shardBytes);
     this.numbers = new Float64Array(buffer, byteOffset + begin, shardBytes >>> 3);
-    this.lockWord = begin >>> 2;
+    this.lockWord = begin / 4;
     this.index = SHARD_WORDS;
     const buckets = ringBytes >>> 9;
     this.bucketMask = buckets - 1;

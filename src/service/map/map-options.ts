@@ -32,8 +32,8 @@ export interface SharedMapOptions<V = unknown> {
    */
   readonly codec?: CodecName | CustomCodec<V>;
   /**
-   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most a sixteenth to an eighth;
-   * the larger it is, the fewer parts has the map that members can write at the same time.
+   * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most a sixteenth to an eighth,
+   * and 64 MiB; the larger it is, the fewer parts has the map that members can write at the same time.
    */
   readonly longest?: number;
   /**

@@ -1,10 +1,11 @@
 /** A map in memory that several members share: its calls. */
 import { types } from 'node:util';
-import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
+import { argumentRangeError, argumentTypeError, reading, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
 import { CopySpace } from './copy-space.ts';
-import { claim, damaged, makeRoom, slotFor, unitsAt } from './entry-log.ts';
+import { damaged } from './entry-log.ts';
 import { copyValue, readPresence, readSlot, readValue } from './entry-reader.ts';
+import { expiryOfFound, isFoundExpired, locate, put, removeFound } from './entry-writer.ts';
 import { now } from './map-clock.ts';
 import { keyFrom, MapKey } from './map-key.ts';
 import {
@@ -12,19 +13,10 @@ import {
   BUCKET_WORDS,
   COUNT,
   ENTRY_BYTES,
-  ENTRY_WORDS,
-  EVICTED,
-  EXPIRED,
   HEAD,
-  KIND_SHIFT,
-  LIVE,
-  MOVED,
-  RECOVERED,
   SECRET,
   ShardMemory,
-  SLOT_POSITION,
   TAIL,
-  TURN,
   unitsOf,
 } from './map-layout.ts';
 import {
@@ -37,11 +29,13 @@ import {
   type SharedMapOptions,
   writeHeader,
 } from './map-options.ts';
-import { publish, store, storeBytes, storeNumber, storeWords } from './map-stores.ts';
+import { type SharedMapStatistics, statisticsOf } from './map-statistics.ts';
+import { store } from './map-stores.ts';
 import { NearValues } from './near-values.ts';
+import { ShardGate } from './shard-gate.ts';
 import type { ShardLock } from './shard-lock.ts';
-import { empty, recover } from './shard-recovery.ts';
-import { ABSENT, AGAIN, addLive, emptySlot, fillSlot, find, markDead, pointTo } from './slot-index.ts';
+import { empty } from './shard-recovery.ts';
+import { ABSENT, AGAIN } from './slot-index.ts';
 import type { Codec, EncodedValue } from './value-codecs.ts';
 
 /** Where a map lies: memory that all members map, at a multiple of 64 bytes. */
@@ -50,36 +44,11 @@ export interface MapMemory {
   readonly byteOffset: number;
 }
 
-/** What a map counts, all members together. */
-export interface SharedMapStatistics {
-  /** Entries, those included that have expired and not been met since. */
-  readonly entries: number;
-  /** Bytes of these entries, of `capacity`. */
-  readonly bytes: number;
-  readonly capacity: number;
-  /** Bytes of the longest value with its key. */
-  readonly longest: number;
-  /** Entries that went to make room. */
-  readonly evicted: number;
-  /** Entries that were found expired when room was made. */
-  readonly expired: number;
-  /** Entries that were copied when room was made. */
-  readonly moved: number;
-  /** How often a lock was taken over from a dead member. */
-  readonly recovered: number;
-}
-
 /** Of tests: hashes that meet, and where positions begin. */
 export interface MapTestOptions {
   readonly hashMask?: number;
   readonly firstPosition?: number;
 }
-
-/** A reader that was overtaken so often looks under the lock. */
-const MOST_ATTEMPTS = 1000;
-/** Looks at a slot that names no entry, while TAIL stands. A walk sees it where a slot is being used again. */
-const MOST_STILL = 16;
-const NEVER = 0;
 
 /**
  * A map with string keys, bounded in bytes. Reading takes no lock and waits for nobody. Writing takes the lock of one
@@ -88,7 +57,7 @@ const NEVER = 0;
  */
 export class SharedMap<V = unknown> {
   readonly #name: string;
-  readonly #lock: ShardLock;
+  readonly #gate: ShardGate;
   readonly #shards: readonly ShardMemory[];
   readonly #key: MapKey;
   readonly #codec: Codec<V>;
@@ -98,8 +67,6 @@ export class SharedMap<V = unknown> {
   readonly #keyCopy = new CopySpace();
   readonly #value: EncodedValue = { bytes: new Uint8Array(0), words: undefined, length: 0, kind: 0 };
   readonly #near: NearValues<V> | undefined;
-  /** Whether this thread holds a lock of the map. */
-  #inside = false;
 
   /** Bytes of memory for a map, zeros, at a multiple of 64 bytes. Errors: `TypeError`, `RangeError` (options). */
   static memoryBytes<V>(options: SharedMapOptions<V>): number {
@@ -151,7 +118,7 @@ export class SharedMap<V = unknown> {
   private constructor(name: string, memory: MapMemory, lock: ShardLock, options: ReadMapOptions, test: MapTestOptions) {
     const { geometry } = options;
     this.#name = name;
-    this.#lock = lock;
+    this.#gate = new ShardGate(name, lock);
     this.#codec = options.codec as Codec<V>;
     this.#ttl = options.ttl;
     this.#near = options.near > 0 ? new NearValues<V>(options.near) : undefined;
@@ -174,7 +141,7 @@ export class SharedMap<V = unknown> {
     this.#key.read('get', key);
     const shard = this.#shardOfKey();
     let slot = readValue(shard, this.#key, this.#copy);
-    if (slot === AGAIN) slot = this.#again('get', shard, () => readValue(shard, this.#key, this.#copy));
+    if (slot === AGAIN) slot = this.#gate.readAgain('get', shard, () => readValue(shard, this.#key, this.#copy));
     if (slot === ABSENT) return undefined;
     return this.#near === undefined ? this.#codec.decode(this.#copy) : this.#decodeNear(key, shard, slot);
   }
@@ -184,7 +151,7 @@ export class SharedMap<V = unknown> {
     this.#key.read('has', key);
     const shard = this.#shardOfKey();
     let slot = readPresence(shard, this.#key);
-    if (slot === AGAIN) slot = this.#again('has', shard, () => readPresence(shard, this.#key));
+    if (slot === AGAIN) slot = this.#gate.readAgain('has', shard, () => readPresence(shard, this.#key));
     return slot !== ABSENT;
   }
 
@@ -198,13 +165,13 @@ export class SharedMap<V = unknown> {
     this.#key.read('set', key);
     const units = this.#unitsOfEntry('set');
     const shard = this.#shardOfKey();
-    this.#enter('set', shard);
+    this.#gate.enter('set', shard);
     let whole = false;
     try {
-      this.#put(shard, units, expiryOf(ttl));
+      put(shard, this.#key, this.#value, units, expiryOf(ttl));
       whole = true;
     } finally {
-      this.#leave(shard, whole);
+      this.#gate.leave(shard, whole);
     }
     return this;
   }
@@ -213,16 +180,16 @@ export class SharedMap<V = unknown> {
   delete(key: string): boolean {
     this.#key.read('delete', key);
     const shard = this.#shardOfKey();
-    this.#enter('delete', shard);
+    this.#gate.enter('delete', shard);
     let whole = false;
     try {
-      const slot = this.#find(shard);
-      const present = slot !== ABSENT && !this.#hasExpired(shard);
-      if (slot !== ABSENT) emptySlot(shard, slot, unitsAt(shard, shard.found));
+      const slot = locate(shard, this.#key);
+      const present = slot !== ABSENT && !isFoundExpired(shard);
+      if (slot !== ABSENT) removeFound(shard, slot);
       whole = true;
       return present;
     } finally {
-      this.#leave(shard, whole);
+      this.#gate.leave(shard, whole);
     }
   }
 
@@ -278,23 +245,23 @@ export class SharedMap<V = unknown> {
     this.#key.read('compareAndSet', key);
     const units = value === undefined ? 0 : this.#unitsOfEntry('compareAndSet');
     const shard = this.#shardOfKey();
-    this.#enter('compareAndSet', shard);
+    this.#gate.enter('compareAndSet', shard);
     let whole = false;
     try {
-      const slot = this.#find(shard);
-      const there = slot !== ABSENT && !this.#hasExpired(shard);
+      const slot = locate(shard, this.#key);
+      const there = slot !== ABSENT && !isFoundExpired(shard);
       let same = there === (bytes !== undefined);
       if (there && bytes !== undefined) {
         const copy = this.#copy;
         if (!copyValue(shard, shard.found, copy)) throw damaged(shard, 'an entry has no length');
         same = copy.kind === kind && copy.hasBytes(bytes);
       }
-      if (same && value !== undefined) this.#put(shard, units, expiryOf(ttl));
-      else if (same && slot !== ABSENT) emptySlot(shard, slot, unitsAt(shard, shard.found));
+      if (same && value !== undefined) put(shard, this.#key, this.#value, units, expiryOf(ttl));
+      else if (same && slot !== ABSENT) removeFound(shard, slot);
       whole = true;
       return same;
     } finally {
-      this.#leave(shard, whole);
+      this.#gate.leave(shard, whole);
     }
   }
 
@@ -311,11 +278,11 @@ export class SharedMap<V = unknown> {
    */
   clear(): void {
     for (const shard of this.#shards) {
-      this.#enter('clear', shard, false);
+      this.#gate.enter('clear', shard, false);
       try {
         empty(shard);
       } finally {
-        this.#leave(shard, true);
+        this.#gate.leave(shard, true);
       }
     }
   }
@@ -339,17 +306,7 @@ export class SharedMap<V = unknown> {
 
   /** What the map counts, all members together. Takes no lock. */
   statistics(): SharedMapStatistics {
-    const sum = (word: number): number => this.#shards.reduce((total, { words }) => total + words[word], 0);
-    return {
-      entries: sum(COUNT),
-      bytes: 8 * sum(LIVE),
-      capacity: 8 * this.#shards[0].capacity * this.#shards.length,
-      longest: this.#mostBytes,
-      evicted: sum(EVICTED),
-      expired: sum(EXPIRED),
-      moved: sum(MOVED),
-      recovered: sum(RECOVERED),
-    };
+    return statisticsOf(this.#shards, this.#mostBytes);
   }
 
   /** Decodes the value that was read last, and keeps it. */
@@ -380,29 +337,7 @@ export class SharedMap<V = unknown> {
   #readSlot(shard: ShardMemory, slot: number): number {
     const found = readSlot(shard, slot, this.#keyCopy, this.#copy);
     if (found !== AGAIN) return found;
-    return this.#again('entries', shard, () => readSlot(shard, slot, this.#keyCopy, this.#copy));
-  }
-
-  /**
-   * Reads until no writer overtakes the reader. A slot changes before TAIL passes what it named: so if TAIL stands, and
-   * the slot still names no entry, nobody is overtaking anybody, and the memory was written over. No lock is needed to
-   * know that: its holder may be stopped. A reader that is really overtaken so often asks the writers to wait.
-   */
-  #again(call: string, shard: ShardMemory, read: () => number): number {
-    const { words } = shard;
-    let still = 0;
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-      const tail = Atomics.load(words, TAIL);
-      const slot = read();
-      if (slot !== AGAIN) return slot;
-      still = Atomics.load(words, TAIL) === tail ? still + 1 : 0;
-      if (still === MOST_STILL) throw damaged(shard, 'the index names no entry');
-    }
-    return this.#underLock(call, shard, () => {
-      const slot = read();
-      if (slot === AGAIN) throw damaged(shard, 'the index names no entry');
-      return slot;
-    });
+    return this.#gate.readAgain('entries', shard, () => readSlot(shard, slot, this.#keyCopy, this.#copy));
   }
 
   /** `update` and `increment`. @param expire when the new entry expires, if there was one that expires at `old` */
@@ -414,16 +349,16 @@ export class SharedMap<V = unknown> {
   ): V | undefined {
     this.#key.read(call, key);
     const shard = this.#shardOfKey();
-    this.#enter(call, shard);
+    this.#gate.enter(call, shard);
     // What the program's function throws has changed nothing.
     let whole = true;
     try {
-      const slot = this.#find(shard);
+      const slot = locate(shard, this.#key);
       let old: V | undefined;
       let expiry: number | undefined;
-      if (slot !== ABSENT && !this.#hasExpired(shard)) {
+      if (slot !== ABSENT && !isFoundExpired(shard)) {
         if (!copyValue(shard, shard.found, this.#copy)) throw damaged(shard, 'an entry has no length');
-        expiry = shard.numbers[(shard.wordAt(shard.found) >>> 1) + 2];
+        expiry = expiryOfFound(shard);
         old = this.#codec.decode(this.#copy);
       }
       const value = change(old);
@@ -432,72 +367,21 @@ export class SharedMap<V = unknown> {
       // The function may have read other keys.
       this.#key.read(call, key);
       if (value === undefined) {
-        const there = this.#find(shard);
+        const there = locate(shard, this.#key);
         if (there !== ABSENT) {
           whole = false;
-          emptySlot(shard, there, unitsAt(shard, shard.found));
+          removeFound(shard, there);
         }
       } else {
         const units = this.#unitsOfEntry(call);
         whole = false;
-        this.#put(shard, units, expire(expiry));
+        put(shard, this.#key, this.#value, units, expire(expiry));
       }
       whole = true;
       return value;
     } finally {
-      this.#leave(shard, whole);
+      this.#gate.leave(shard, whole);
     }
-  }
-
-  /** Writes the encoded value as the key's entry. */
-  #put(shard: ShardMemory, units: number, expiry: number): void {
-    const { words } = shard;
-    const key = this.#key;
-    const slot = this.#find(shard);
-    makeRoom(shard, units, slot);
-    if (slot !== ABSENT && words[slot] !== key.hash) throw damaged(shard, 'a slot was emptied under the lock');
-    // Making room may have copied it.
-    const old = slot === ABSENT ? 0 : words[slot + SLOT_POSITION];
-    const oldUnits = slot === ABSENT ? 0 : unitsAt(shard, old);
-    const target = slot === ABSENT ? slotFor(shard, key.hash) : slot;
-    const position = claim(shard, units);
-    this.#write(shard, position, expiry);
-    publish(words, HEAD, (position + units) | 0);
-    if (slot === ABSENT) fillSlot(shard, target, key.hash, position, units);
-    else {
-      pointTo(shard, slot, position);
-      markDead(shard, old);
-      addLive(shard, units - oldUnits);
-    }
-  }
-
-  #write(shard: ShardMemory, position: number, expiry: number): void {
-    const { words } = shard;
-    const { words: key, wordCount, head, hash } = this.#key;
-    const { length, kind, bytes, words: valueWords } = this.#value;
-    const entry = shard.wordAt(position);
-    store(words, entry, position);
-    store(words, entry + 1, head | (kind << KIND_SHIFT));
-    store(words, entry + 2, hash);
-    store(words, entry + 3, length);
-    storeNumber(shard.numbers, (entry >>> 1) + 2, expiry);
-    storeWords(words, entry + ENTRY_WORDS, key, wordCount);
-    const begin = entry + ENTRY_WORDS + wordCount;
-    if (valueWords === undefined) storeBytes(shard.bytes, begin << 2, bytes);
-    else storeWords(words, begin, valueWords, (length + 3) >>> 2);
-  }
-
-  /** The slot of the key, under the lock. Errors: `ERR_DAMAGED`. */
-  #find(shard: ShardMemory): number {
-    const slot = find(shard, this.#key, shard.words[TURN]);
-    if (slot === AGAIN) throw damaged(shard, 'the index names no entry');
-    return slot;
-  }
-
-  /** Whether the entry that was found last has expired. */
-  #hasExpired(shard: ShardMemory): boolean {
-    const expiry = shard.numbers[(shard.wordAt(shard.found) >>> 1) + 2];
-    return expiry !== NEVER && expiry <= now();
   }
 
   #shardOfKey(): ShardMemory {
@@ -531,52 +415,11 @@ export class SharedMap<V = unknown> {
     const ttl = reading(call, 'ttl', () => options.ttl);
     return ttl === undefined ? this.#ttl : readTtl(call, ttl);
   }
-
-  /** @param recovering whether what a dead member left is recovered first */
-  #enter(call: string, shard: ShardMemory, recovering = true): void {
-    if (this.#inside) {
-      throw new RmaError(
-        'ERR_RMA_WOULD_DEADLOCK',
-        `${call}: the map "${this.#name}" is inside update: its function may read the map, not write it`,
-      );
-    }
-    const dead = this.#lock.acquire(shard.lockWord);
-    this.#inside = true;
-    if (dead < 0 || !recovering) return;
-    try {
-      recover(shard);
-    } catch (error) {
-      this.#leave(shard, true);
-      throw error;
-    }
-  }
-
-  /** @param whole whether the call has come to its end: else its counts may be wrong, and are made anew */
-  #leave(shard: ShardMemory, whole: boolean): void {
-    try {
-      if (!whole) recover(shard);
-    } catch {
-      // The call's own error says it.
-    }
-    this.#inside = false;
-    this.#lock.release(shard.lockWord);
-  }
-
-  /** For what readers cannot do without the lock: at once, if this thread has it. */
-  #underLock<T>(call: string, shard: ShardMemory, work: () => T): T {
-    if (this.#inside) return work();
-    this.#enter(call, shard);
-    try {
-      return work();
-    } finally {
-      this.#leave(shard, true);
-    }
-  }
 }
 
-/** When an entry expires that lives so long. */
+/** When an entry expires that lives so long; 0 for never. */
 function expiryOf(ttl: number): number {
-  return ttl === Number.POSITIVE_INFINITY ? NEVER : now() + ttl;
+  return ttl === Number.POSITIVE_INFINITY ? 0 : now() + ttl;
 }
 
 function headerOf({ buffer, byteOffset }: MapMemory): { words: Int32Array; numbers: Float64Array } {

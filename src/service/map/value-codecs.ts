@@ -58,6 +58,9 @@ function setBytes(call: string, what: string, value: unknown, out: EncodedValue)
   out.kind = 0;
 }
 
+/** Longer texts have memory of their own, which is not kept. */
+const KEPT_CHARACTERS = 64 << 10;
+
 class Text {
   #words = new Int32Array(1024);
   #buffer = Buffer.from(this.#words.buffer);
@@ -66,6 +69,13 @@ class Text {
     const { length } = text;
     if (length > most) {
       out.length = length;
+      return;
+    }
+    if (length > KEPT_CHARACTERS) {
+      out.kind = HALF_PAIR.test(text) ? UTF16 : UTF8;
+      out.bytes = Buffer.from(text, out.kind === UTF16 ? 'utf16le' : 'utf8');
+      out.words = undefined;
+      out.length = out.bytes.length;
       return;
     }
     if (3 * length > this.#buffer.length) {

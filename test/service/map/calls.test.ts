@@ -284,8 +284,29 @@ describe('sizes', () => {
     }
   });
 
+  it('texts of a megabyte, of all kinds', () => {
+    const { map } = newMap<string>({ bytes: 64 << 20, longest: 3 << 20, codec: 'string' });
+    for (const letter of ['a', 'ä', '漢', '\ud83d']) {
+      const text = letter.repeat(1 << 20);
+      map.set('long', text).set('short', letter);
+      expect(map.get('long') === text).toBe(true);
+      expect(map.get('short')).toBe(letter);
+    }
+  });
+
+  // Not where address space may be short.
+  it.skipIf(process.env['ONESIDED_TEST_GATE'] !== undefined)('a map of 3 GiB, of which it touches little', () => {
+    const { map } = newMap<string>({ bytes: 3 * 2 ** 30, codec: 'string' });
+    for (let i = 0; i < 1000; i++) map.set(`key ${i}`, `${i}`);
+    for (let i = 0; i < 1000; i++) expect(map.get(`key ${i}`)).toBe(`${i}`);
+    expect(map.size).toBe(1000);
+    for (const bytes of [3, 4.5, 8]) expect(SharedMap.memoryBytes({ bytes: bytes * 2 ** 30 })).toBeGreaterThan(2 ** 31);
+    expect(() => SharedMap.memoryBytes({ bytes: 8 * 2 ** 30, longest: 2 ** 27 })).toThrow(/at most 67108\d+/);
+    expect(SharedMap.memoryBytes({ bytes: 8 * 2 ** 30, longest: 6e7 })).toBeGreaterThan(2 ** 32);
+  });
+
   it('uses the memory that it was given', () => {
-    for (let bytes = 64 << 10; bytes < 1 << 30; bytes = Math.floor(bytes * 1.37)) {
+    for (let bytes = 64 << 10; bytes < 8 * 2 ** 30; bytes = Math.floor(bytes * 1.37)) {
       const used = SharedMap.memoryBytes({ bytes });
       expect(used).toBeLessThanOrEqual(bytes);
       expect(used).toBeGreaterThan(0.87 * bytes);
