@@ -1,6 +1,5 @@
 /** How values become bytes, and back. */
 
-import { isSharedArrayBuffer } from 'node:util/types';
 import { deserialize, serialize } from 'node:v8';
 import { argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import { bufferOf, lengthOf, tagOf } from '../../intrinsics.ts';
@@ -51,7 +50,7 @@ function setBytes(call: string, what: string, value: unknown, out: EncodedValue)
     throw argumentTypeError(`${call}: ${what} must be a Uint8Array, not ${show(value)}`);
   let bytes = value as Uint8Array;
   // Another thread may let shared memory grow before it is copied.
-  if (isSharedArrayBuffer(bufferOf(bytes))) bytes = Uint8Array.from(bytes);
+  if (bufferOf(bytes) instanceof SharedArrayBuffer) bytes = Uint8Array.from(bytes);
   out.bytes = bytes;
   out.words = undefined;
   out.length = lengthOf(bytes);
