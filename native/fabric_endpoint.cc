@@ -49,7 +49,7 @@ class Setting {
   bool ours_;
 };
 
-fi_info* hintsFor(const Library& library, const std::string& provider, uint64_t capabilities) {
+fi_info* hintsFor(const Library& library, const std::string& provider, uint64_t capabilities, uint64_t order) {
   fi_info* hints = library.dupinfo(nullptr);
   if (hints == nullptr) return nullptr;
   hints->caps = capabilities;
@@ -59,16 +59,16 @@ fi_info* hintsFor(const Library& library, const std::string& provider, uint64_t 
   hints->domain_attr->threading = FI_THREAD_SAFE;
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-  hints->tx_attr->msg_order = FI_ORDER_SAS;
-  hints->rx_attr->msg_order = FI_ORDER_SAS;
+  hints->tx_attr->msg_order = order;
+  hints->rx_attr->msg_order = order;
   if (!provider.empty()) hints->fabric_attr->prov_name = strdup(provider.c_str());
   return hints;
 }
 
 // 0, or a negative number of libfabric's.
 int query(const Library& library, const std::string& provider, const std::string& address, uint64_t capabilities,
-          fi_info** found) {
-  fi_info* hints = hintsFor(library, provider, capabilities);
+          uint64_t order, fi_info** found) {
+  fi_info* hints = hintsFor(library, provider, capabilities, order);
   if (hints == nullptr) return -FI_ENOMEM;
   std::string names = provider;
   std::replace(names.begin(), names.end(), ';', ',');
@@ -88,13 +88,14 @@ int query(const Library& library, const std::string& provider, const std::string
   return result;
 }
 
-// Whether messages and writes stay behind writes. Asked for together with atomics, providers do not say.
+// Whether messages and writes stay behind writes. Asked for together with atomics, providers that keep it refuse.
 bool keepsOrder(const Library& library, const std::string& provider, const std::string& address) {
+  constexpr uint64_t kOrder = FI_ORDER_SAS | FI_ORDER_SAW | FI_ORDER_WAW;
   fi_info* info = nullptr;
-  if (likeEfa() || query(library, provider, address, kCapabilities & ~FI_ATOMIC, &info) != 0) return false;
+  if (likeEfa() || query(library, provider, address, kCapabilities & ~FI_ATOMIC, kOrder, &info) != 0) return false;
   const uint64_t order = info->tx_attr->msg_order & info->rx_attr->msg_order;
   library.freeinfo(info);
-  return (order & FI_ORDER_SAW) != 0 && (order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW)) != 0;
+  return (order & kOrder) == kOrder;
 }
 
 std::string addressText(const void* from, size_t bytes) {
@@ -122,7 +123,7 @@ std::vector<Offer> offers(const Library& library) {
   std::vector<Offer> result;
   const std::lock_guard<std::mutex> guard(once);
   fi_info* found = nullptr;
-  if (query(library, "", "", kCapabilities, &found) != 0) return result;
+  if (query(library, "", "", kCapabilities, FI_ORDER_SAS, &found) != 0) return result;
   for (const fi_info* info = found; info != nullptr; info = info->next) {
     Offer offer{info->fabric_attr->prov_name, info->domain_attr->name, addressText(info->src_addr, info->src_addrlen)};
     const auto same = [&](const Offer& other) {
@@ -159,7 +160,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
     return false;
   };
   const std::lock_guard<std::mutex> guard(once);
-  int error = query(*library, asked, address, kCapabilities, &info);
+  int error = query(*library, asked, address, kCapabilities, FI_ORDER_SAS, &info);
   if (error != 0) return refuse("an endpoint", -error);
   provider = info->fabric_attr->prov_name;
   markSockets(Sockets::kBefore);

@@ -131,7 +131,8 @@ void Engine::kick() {
 }
 
 // The thread. It reads `polled` and `asleep`, which others write without the lock: it may see them late, and then looks
-// once more, or stands back for a millisecond, and who goes to sleep kicks it behind writing `asleep`.
+// once more, or stands back for a millisecond, and who goes to sleep kicks it behind writing `asleep`, which is written
+// by one that polls and one that sleeps at the same time in any order: the next poll, or half a millisecond, decides.
 void Engine::run() {
   pthread_setname_np(pthread_self(), "onesided-fabric");
   pollfd descriptors[2] = {{wake, POLLIN, 0}, {cqDescriptor, POLLIN, 0}};

@@ -207,7 +207,8 @@ void Engine::expire() {
     if (qp->pending.empty()) return true;
     Arrival& first = qp->pending.front();
     if (!qp->isOpen() || qp->receiving || first.header.retries >= 7) return false;
-    if (first.deadline == 0) first.deadline = time + first.header.retries * qp->rnrTimer;
+    // Twice the least that the retries of a device take: none retries at once when it may.
+    if (first.deadline == 0) first.deadline = time + 2 * first.header.retries * qp->rnrTimer;
     if (time < first.deadline) return false;
     refuse(*qp, first.header, IBV_WC_RNR_RETRY_EXC_ERR);
     qp->pending.clear();

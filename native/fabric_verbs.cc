@@ -59,15 +59,16 @@ int pollCq(ibv_cq* base, int most, ibv_wc* to) {
 }
 
 int requestNotification(ibv_cq* base, int solicited) {
-  auto* cq = static_cast<Cq*>(base);
-  Engine& e = Engine::of(base->context);
-  {
-    const Guard guard(e.mutex);
-    cq->armed = solicited != 0 ? Cq::kNextSolicited : Cq::kNext;
-  }
-  e.asleep.store(true);
-  e.kick();
+  const Guard guard(Engine::of(base->context).mutex);
+  static_cast<Cq*>(base)->armed = solicited != 0 ? Cq::kNextSolicited : Cq::kNext;
   return 0;
+}
+
+// Nobody polls from here on: the thread takes over at once.
+void aboutToSleep(ibv_context* context) {
+  Engine& e = Engine::of(context);
+  if (e.asleep.exchange(true)) return;
+  e.kick();
 }
 
 int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -473,6 +474,7 @@ VerbsLibrary makeTable() {
   l.open_named = openNamed;
   l.describe_endpoint = describeEndpoint;
   l.add_peer = addPeer;
+  l.about_to_sleep = aboutToSleep;
   l.close_device = closeDevice;
   l.query_device = queryDevice;
   l.query_port = queryPort;

@@ -77,6 +77,7 @@ Napi::Value RdmaContext::wait(const Napi::CallbackInfo& info) {
   if (!ready(info, "wait")) return {};
   double milliseconds;
   if (!readTimeout(env_, info[0], "wait", &milliseconds)) return {};
+  if (verbs_->about_to_sleep != nullptr) verbs_->about_to_sleep(context_);
   pollfd fds[3] = {waiter_->fds[0], waiter_->fds[1], waiter_->fds[2]};
   timespec time;
   const double bounded = std::min(milliseconds, 1e9);
@@ -103,6 +104,7 @@ Napi::Value RdmaContext::beginWait(const Napi::CallbackInfo& info) {
   if (!ready(info, "beginWait")) return {};
   double milliseconds;
   if (!readTimeout(env_, info[0], "beginWait", &milliseconds)) return {};
+  if (verbs_->about_to_sleep != nullptr) verbs_->about_to_sleep(context_);
   Waiter& waiter = *waiter_;
   if (!waiter.thread.joinable()) {
     const int error = startThread(&waiter.thread, [shared = waiter_] { shared->run(); });

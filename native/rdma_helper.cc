@@ -124,6 +124,7 @@ void Helper::run() {
   for (;;) {
     if (ibv_req_notify_cq(cq_, 0) != 0) return;
     drain();
+    if (verbs_->about_to_sleep != nullptr) verbs_->about_to_sleep(context_);
     pollfd fds[2] = {{channel_->fd, POLLIN, 0}, {wake_, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0 && errno != EINTR) return;
     if (fds[1].revents != 0) return;

@@ -67,6 +67,8 @@ struct VerbsLibrary {
   ibv_context* (*open_named)(const char* name, std::string* why) = nullptr;
   void (*describe_endpoint)(ibv_context*, EndpointDescription*) = nullptr;
   int (*add_peer)(ibv_context*, const void* name, size_t bytes, uint64_t tag, ibv_gid*) = nullptr;
+  // A thread that has polled will sleep until there is an event.
+  void (*about_to_sleep)(ibv_context*) = nullptr;
 
   // The library, or nullptr and why not. Opened once, and never closed.
   static const VerbsLibrary* open(const char** reason);

@@ -9,6 +9,7 @@ import {
   fabricAddressAt,
   MOST_NAME,
   storeFabricAddress,
+  unreachable,
 } from '../../src/providers/libfabric/libfabric-addresses.ts';
 import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
 import { fabricNative, openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
@@ -66,6 +67,16 @@ test('an address goes through the table as it is, and is not there before', () =
   expect(fabricAddressAt(table, 0)).toBeUndefined();
 });
 
+test('a host without an interface is named, if it is not the only one', () => {
+  const at = (...address: number[]) => Uint8Array.of(2, 0, 0x1f, 0x90, ...address, ...new Uint8Array(8));
+  const [loopback, one, other] = [at(127, 0, 0, 1), at(10, 0, 0, 1), at(10, 0, 0, 2)];
+  expect(unreachable([loopback, loopback])).toBeUndefined();
+  expect(unreachable([one, other])).toBeUndefined();
+  // EFA's names are of another kind.
+  expect(unreachable([new Uint8Array(32).fill(127), one])).toBeUndefined();
+  expect(unreachable([one, one, loopback])).toMatch(/^rank 2 is at 127\.0\.0\.1, where rank 0 at 10\.0\.0\.1 /);
+});
+
 function unavailable(): string | undefined {
   const found = fabricNative();
   if ('reason' in found) return found.reason;
@@ -86,6 +97,8 @@ else {
     const [a, b] = [0, 1].map((member) => {
       const opened = openFabric(chooseFabric('', false), member, [() => own[0], () => own[1]]);
       own.push(opened.own);
+      // TCP keeps the order of writes: none waits for the one before it.
+      expect(opened.own).toMatchObject({ provider: 'tcp;ofi_rxm', ordered: true, atomicsAgree: true });
       onTestFinished(() => opened.context.close());
       return new End(opened.context);
     });

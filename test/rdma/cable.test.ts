@@ -15,6 +15,11 @@ const ip = (...args: string[]): string => execFileSync('ip', args, { encoding: '
 
 let port = 7100;
 
+/** The kernel takes a moment to see that both ends are up. */
+async function plugged(): Promise<void> {
+  while (HOSTS.some((host) => !ip('-n', host, 'link', 'show', 'cable0').includes('LOWER_UP'))) await sleep(20);
+}
+
 /** @param program and its arguments */
 function ranks(...program: string[]): Member[] {
   port++;
@@ -43,13 +48,14 @@ function ranks(...program: string[]): Member[] {
 }
 
 describe.skipIf(process.getuid!() !== 0)('two hosts and a cable (needs root)', () => {
-  beforeAll(() => {
+  beforeAll(async () => {
     for (const host of HOSTS) ip('netns', 'add', host);
     ip('link', 'add', 'cable0', 'netns', HOSTS[0], 'type', 'veth', 'peer', 'name', 'cable0', 'netns', HOSTS[1]);
     HOSTS.forEach((host, i) => {
       ip('-n', host, 'addr', 'add', `${ADDRESSES[i]}/24`, 'dev', 'cable0');
       for (const link of ['lo', 'cable0']) ip('-n', host, 'link', 'set', link, 'up');
     });
+    await plugged();
   });
 
   afterEach(endMembers);

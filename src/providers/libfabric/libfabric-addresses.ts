@@ -9,6 +9,31 @@ export interface FabricAddress {
   readonly tag: readonly [number, number];
 }
 
+/** `AF_INET`, as a `sockaddr_in` begins with. */
+const IPV4 = 2;
+
+/** The IPv4 address that a name says, if its provider names endpoints so. */
+function ipv4In(name: Uint8Array): string | undefined {
+  return name.length === 16 && name[0] === IPV4 && name[1] === 0 ? name.slice(4, 8).join('.') : undefined;
+}
+
+/**
+ * Why the endpoints of a job cannot reach each other, if their addresses say so: a host that has found no interface but
+ * the loopback is reached by nobody else.
+ * @param names of all ranks' endpoints
+ */
+export function unreachable(names: readonly Uint8Array[]): string | undefined {
+  const hosts = names.map(ipv4In);
+  const isLoopback = (host: string | undefined): boolean => host?.startsWith('127.') === true;
+  const alone = hosts.findIndex(isLoopback);
+  const outside = hosts.findIndex((host) => host !== undefined && !isLoopback(host));
+  if (alone < 0 || outside < 0) return undefined;
+  return (
+    `rank ${alone} is at ${hosts[alone]}, where rank ${outside} at ${hosts[outside]} cannot reach it: its host has ` +
+    'no other interface that is up and has an address (ip addr); set one up, or name an address by ONESIDED_DEVICE'
+  );
+}
+
 /** Words of a rank's row, behind those that bells use. A name has up to 48 bytes. */
 const Address = Object.freeze({ READY: 16, BYTES: 17, NAME: 18, TAG: 30 });
 

@@ -1,10 +1,11 @@
 /** libfabric as one of the providers: TCP on ordinary networks, EFA, and others of its own providers. */
+import { RmaError } from '../../errors.ts';
 import type { Native } from '../../native.ts';
 import { availability, type DistantContext, type ProviderReport, providerKind } from '../provider-kind.ts';
 import { hostAt } from '../rdma-core/addresses.ts';
 import { DistantNeighbours } from '../rdma-core/distant-neighbours.ts';
 import type { NeighbourHeap } from '../rdma-core/neighbours.ts';
-import { type FabricAddress, fabricAddressAt, storeFabricAddress } from './libfabric-addresses.ts';
+import { type FabricAddress, fabricAddressAt, storeFabricAddress, unreachable } from './libfabric-addresses.ts';
 import { chooseFabric } from './libfabric-choice.ts';
 import { type FabricContext, fabricNative, openFabric } from './libfabric-context.ts';
 
@@ -35,11 +36,12 @@ function openDistant(native: Native, table: Int32Array, rank: number, size: numb
     address: { name: Buffer.from(own.name).toString('base64url'), tag: own.tag, ...neighbours.onCard },
     hosts: host === undefined ? [] : [host],
     store(addresses, processes) {
-      const all = addresses as readonly CardAddress[];
-      all.forEach(({ name, tag }, other) => {
-        const address: FabricAddress = { name: Buffer.from(name, 'base64url'), tag };
-        storeFabricAddress(table, other, address);
-      });
+      const all = (addresses as readonly CardAddress[]).map(
+        ({ name, tag }): FabricAddress => ({ name: Buffer.from(name, 'base64url'), tag }),
+      );
+      const why = unreachable(all.map(({ name }) => name));
+      if (why !== undefined) throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider libfabric: ${why}`);
+      for (const [other, address] of all.entries()) storeFabricAddress(table, other, address);
       neighbours.setPeers(addresses, processes);
     },
   };

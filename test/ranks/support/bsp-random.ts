@@ -17,6 +17,7 @@ import assert from 'node:assert/strict';
 import type { Communicator, RmaError, TypedArray } from 'onesided';
 import { type Bsp, type BspOptions, begin, type CountExchange, type HeaderName, type PacingOption } from 'onesided/bsp';
 import { DELIVERIES } from './kinds.ts';
+import { HAS_DATAGRAMS } from './provider.ts';
 import { Random } from './random.ts';
 
 /** All ways there are: the compiler wants a new one named here. */
@@ -99,7 +100,7 @@ class Traffic {
 function drawn(seed: number): BspOptions {
   const random = new Random(seed, 0x0b5b);
   return {
-    delivery: random.pick(DELIVERIES),
+    delivery: random.pick(DELIVERIES.filter((name) => HAS_DATAGRAMS || name !== 'datagrams')),
     headers: random.pick(HEADERS),
     counts: random.pick(COUNTS),
     nackAfter: random.pick(PATIENCE),
