@@ -43,11 +43,16 @@ Peer* peerOf(Engine& e, const ibv_gid& gid) {
   return gid.raw[0] == 0xff && number < e.peers.size() ? e.peers[number].get() : nullptr;
 }
 
+// Whoever posts will poll, and whoever polls makes progress: the thread stands back.
+void beAwake(Engine& e) {
+  e.polled.store(now(), std::memory_order_relaxed);
+  e.asleep.store(false, std::memory_order_relaxed);
+}
+
 int pollCq(ibv_cq* base, int most, ibv_wc* to) {
   auto* cq = static_cast<Cq*>(base);
   Engine& e = Engine::of(base->context);
-  e.polled.store(now(), std::memory_order_relaxed);
-  e.asleep.store(false, std::memory_order_relaxed);
+  beAwake(e);
   const Guard guard(e.mutex);
   if (cq->completions.empty()) e.progress();
   int n = 0;
@@ -74,6 +79,7 @@ void aboutToSleep(ibv_context* context) {
 int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
   auto* qp = static_cast<Qp*>(base);
   Engine& e = Engine::of(base->context);
+  beAwake(e);
   const Guard guard(e.mutex);
   int error = 0;
   for (; wr != nullptr && error == 0; wr = wr->next) {
