@@ -4,7 +4,7 @@
  * a thousand of them take seconds. `ONESIDED_KILLS` says how many.
  */
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { loadNative } from '../../../src/native.ts';
 import { SharedMap } from '../../../src/service/map/index.ts';
 import { type Child, startProgram } from '../../support/children.ts';
@@ -22,6 +22,12 @@ const KILLS = Number(process.env['ONESIDED_KILLS'] ?? 300);
 const DEADLINE = { timeout: 180_000 + 100 * KILLS };
 const native = loadNative();
 
+const started: Child[] = [];
+afterEach(async () => {
+  // Also what a test that failed has left, stopped or not.
+  await Promise.all(started.splice(0).map(kill));
+});
+
 /** Memory of a file: the map, what was acknowledged, the dead places. */
 function scene(bytes: number, kept: number) {
   const options = { bytes, codec: 'bytes' } as const;
@@ -38,6 +44,7 @@ function scene(bytes: number, kept: number) {
     dead[place] = 0;
     const args = [bytes, mapped, place, seed + round, KEYS, kept, 1 + round * 10_000_000];
     const child = startProgram(PROGRAM, args.map(String), [fd]);
+    started.push(child);
     await child.said('writing');
     return child;
   };
