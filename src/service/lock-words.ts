@@ -11,7 +11,7 @@ export class LockWords {
   /** @param what for messages */
   constructor(members: Members, memory: ArrayBuffer, what: string) {
     this.#members = members;
-    this.#words = new Int32Array(memory, 0, memory.byteLength >> 2);
+    this.#words = new Int32Array(memory, 0, Math.floor(memory.byteLength / 4));
     this.#what = what;
   }
 

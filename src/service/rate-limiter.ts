@@ -8,11 +8,12 @@
  * time of `per` are there more than 2 · `rate`.
  *
  * The numbers are entries of a map (map/shared-map.ts), each changed under the lock of its part: so no two members take
- * one token. An entry is gone when its bucket is full. The clock is that of the machine, which all members share.
+ * one token. An entry is gone when its bucket is full. The clock is that of the machine, which all members
+ * share, and which does not jump with the date.
  */
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
-import type { SharedMap } from './map/index.ts';
+import { now, type SharedMap } from './map/index.ts';
 
 export interface LimiterOptions {
   /** How many calls there may be at once: 1 … 10^9. */
@@ -52,11 +53,6 @@ export function readLimiterOptions(options: LimiterOptions): ReadLimiterOptions 
   if (typeof per !== 'number' || !(per >= 1 && per <= 1e12))
     throw argumentRangeError(`${call}: per must be milliseconds from 1 to 10^12, not ${show(per)}`);
   return { rate, per, bytes };
-}
-
-/** The clock of the machine: milliseconds, with fractions. */
-function now(): number {
-  return performance.timeOrigin + performance.now();
 }
 
 export class RateLimiter {
@@ -104,7 +100,7 @@ export class RateLimiter {
   }
 }
 
-/** Sums of fractions of milliseconds since 1970 are exact to a ten-thousandth. */
+/** Sums of fractions of milliseconds are exact to less than that. */
 const ROUNDING = 1e-6;
 
 function isWithin(ms: number, per: number): boolean {
