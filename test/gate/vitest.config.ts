@@ -29,7 +29,7 @@ const TOGETHER = [
   'test/native/{arguments,copies}.test.ts',
   'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
-  'test/service/map/{calls,eviction,model}.test.ts',
+  'test/service/map/{calls,model}.test.ts',
   'test/support/*.test.ts',
   'test/trace/recorder.test.ts',
   'test/transfer/!(auto|backlog|noncontiguous|remote-stripes|stripes).test.ts',
@@ -46,7 +46,7 @@ const ALONE = [
   'test/docs/claims.test.ts',
   'test/fabrics/processor-use.test.ts',
   'test/providers/libfabric.test.ts',
-  'test/service/map/{crash,overtaken}.test.ts',
+  'test/service/map/crash.test.ts',
   'test/verbs/emulator-keys.test.ts',
 ];
 
