@@ -38,6 +38,7 @@ OLD(int, pthread_cond_timedwait, FIRST_OF_CONDITIONS, pthread_cond_t*, pthread_m
 OLD(void*, dlopen, FIRST, const char*, int);
 OLD(void*, dlsym, FIRST, void*, const char*);
 OLD(char*, dlerror, FIRST);
+OLD(int, dladdr, FIRST, const void*, void*);
 
 HIDDEN int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
   return first_pthread_create(thread, attributes, run, argument);
@@ -65,6 +66,10 @@ HIDDEN void* dlsym(void* library, const char* name) {
 
 HIDDEN char* dlerror() {
   return first_dlerror();
+}
+
+HIDDEN int dladdr(const void* address, void* information) {
+  return first_dladdr(address, information);
 }
 
 // 2.33. glibc's struct stat is the kernel's on both architectures.
