@@ -23,7 +23,7 @@ const ingredientsFile = join(out, 'ingredients');
 /** Optional: rdma.cc and fabric.cc include them if the compiler finds them. */
 const headerAt = (name) =>
   ['/usr/include', '/usr/local/include'].map((folder) => join(folder, name)).find((header) => existsSync(header));
-export const HEADER = headerAt('infiniband/verbs.h') ?? '/usr/include/infiniband/verbs.h';
+export const HEADERS = ['infiniband/verbs.h', 'rdma/fabric.h'].map((name) => headerAt(name) ?? `/usr/include/${name}`);
 
 /**
  * @param {{ force?: boolean }} [options]
@@ -32,7 +32,7 @@ export const HEADER = headerAt('infiniband/verbs.h') ?? '/usr/include/infiniband
 export function buildInClone({ force = false } = {}) {
   if (process.platform !== 'linux') return { reason: `it needs Linux, this is ${process.platform}` };
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const ingredients = `${version}\n${existsSync(HEADER) ? HEADER : ''}\n${headerAt('rdma/fabric.h') ?? ''}`;
+  const ingredients = `${version}\n${HEADERS.filter(existsSync).join('\n')}`;
   // From scratch: what was compiled without a header does not depend on it for the build tool, and would stay as it is.
   const anew = force || !existsSync(ingredientsFile) || readFileSync(ingredientsFile, 'utf8') !== ingredients;
   if (!anew && !stale()) return { binary };

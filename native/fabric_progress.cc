@@ -11,6 +11,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -134,7 +135,7 @@ void Engine::kick() {
 // once more, or stands back for a millisecond, and who goes to sleep kicks it behind writing `asleep`, which is written
 // by one that polls and one that sleeps at the same time in any order: the next poll, or half a millisecond, decides.
 void Engine::run() {
-  pthread_setname_np(pthread_self(), "onesided-fabric");
+  prctl(PR_SET_NAME, "onesided-fabric");
   pollfd descriptors[2] = {{wake, POLLIN, 0}, {cqDescriptor, POLLIN, 0}};
   while (!stopping.load()) {
     if (!asleep.load() && now() - polled.load() < kRecently) {

@@ -10,9 +10,9 @@
  */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { buildInClone, HEADER } from './build.mjs';
+import { buildInClone, HEADERS } from './build.mjs';
 import { compile, headerFolders } from './compile.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -36,7 +36,8 @@ export function prebuild(all) {
   for (const [arch, target] of Object.entries(TARGETS)) {
     if (!all && only !== undefined && only !== arch) continue;
     const { binary, reason } = arch === process.arch ? buildInClone() : cross(arch, target);
-    const lacking = reason ?? (all && !existsSync(HEADER) ? `${HEADER} is missing, so it would lack RDMA` : undefined);
+    const missing = HEADERS.find((header) => !existsSync(header));
+    const lacking = reason ?? (all && missing ? `${missing} is missing, so it would lack a provider` : undefined);
     if (lacking !== undefined) {
       console.error(`prebuilt addon for linux-${arch}: not made: ${lacking}`);
       if (all) process.exit(1);
@@ -52,17 +53,18 @@ export function prebuild(all) {
   return made;
 }
 
-/** For another architecture, whose compiler has its own headers; libibverbs' is the same on all. */
+/** For another architecture, whose compiler has its own headers; those of libibverbs and libfabric are the same on all. */
 function cross(arch, { processor, compiler }) {
   const out = join(root, 'build', 'cross', arch);
   const include = headerFolders() ?? [];
-  if (existsSync(HEADER)) {
-    const folder = join(out, 'include');
-    mkdirSync(folder, { recursive: true });
-    rmSync(join(folder, 'infiniband'), { force: true });
-    symlinkSync(dirname(HEADER), join(folder, 'infiniband'));
-    include.push(folder);
+  const folder = join(out, 'include');
+  mkdirSync(folder, { recursive: true });
+  for (const header of HEADERS.filter(existsSync)) {
+    const link = join(folder, basename(dirname(header)));
+    rmSync(link, { force: true });
+    symlinkSync(dirname(header), link);
   }
+  include.push(folder);
   return compile(out, {
     CMAKE_SYSTEM_NAME: 'Linux',
     CMAKE_SYSTEM_PROCESSOR: processor,
