@@ -17,11 +17,9 @@
 #if defined(__x86_64__)
 #define FIRST "GLIBC_2.2.5"
 #define FIRST_OF_CONDITIONS "GLIBC_2.3.2"
-#define FIRST_OF_NAMES "GLIBC_2.12"
 #elif defined(__aarch64__)
 #define FIRST "GLIBC_2.17"
 #define FIRST_OF_CONDITIONS "GLIBC_2.17"
-#define FIRST_OF_NAMES "GLIBC_2.17"
 #else
 #error "the first glibc of this architecture is not known here"
 #endif
@@ -35,7 +33,6 @@
 OLD(int, pthread_create, FIRST, pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 OLD(int, pthread_join, FIRST, pthread_t, void**);
 OLD(int, pthread_once, FIRST, pthread_once_t*, void (*)());
-OLD(int, pthread_setname_np, FIRST_OF_NAMES, pthread_t, const char*);
 OLD(int, pthread_sigmask, FIRST, int, const sigset_t*, sigset_t*);
 OLD(int, pthread_cond_timedwait, FIRST_OF_CONDITIONS, pthread_cond_t*, pthread_mutex_t*, const timespec*);
 OLD(void*, dlopen, FIRST, const char*, int);
@@ -53,10 +50,6 @@ HIDDEN int pthread_join(pthread_t thread, void** result) {
 
 HIDDEN int pthread_once(pthread_once_t* once, void (*run)()) {
   return first_pthread_once(once, run);
-}
-
-HIDDEN int pthread_setname_np(pthread_t thread, const char* name) {
-  return first_pthread_setname_np(thread, name);
 }
 
 HIDDEN int pthread_sigmask(int how, const sigset_t* set, sigset_t* before) {
