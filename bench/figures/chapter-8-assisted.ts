@@ -132,15 +132,7 @@ export const assisted: readonly Figure[] = [
                 `with a busy target it keeps ${text(assisted)} of it, buffered ${text(buffered)}`,
             )
             .join('. ') +
-          `. The target's computation of ${BUSY / 1000} ms takes ${show(late)} µs longer at most. ` +
-          'Million bytes a second: ' +
-          all
-            .map(({ operation, idle, busy }) =>
-              ASSISTED_WAYS.map(
-                (way) => `${operation} ${way} idle ${text(idle[way].rates)}, busy ${text(busy[way].rates)}`,
-              ).join('; '),
-            )
-            .join('; '),
+          `. The target's computation of ${BUSY / 1000} ms takes ${show(late)} µs longer at most`,
         holds,
         note:
           'the helper polls on a processor that the program leaves idle, as the server of the library of §8.3 does, ' +

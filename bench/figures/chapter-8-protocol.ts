@@ -101,19 +101,16 @@ const verbs: Figure = {
         },
       },
       measured: `${all
-        .map(
-          ({ bus, bySize, byBlocks }) =>
-            `${bus}: ${SIZES.map(sizeName).join(', ')} bytes of ${ROWS} blocks: ` +
-            `gather-send has ${text(factors(bySize))} times the bandwidth; ` +
-            `with ${BLOCKS.join(', ')} blocks ` +
-            byBlocks
-              .map(
-                ({ bytes, rates }) =>
-                  `of ${sizeName(bytes)} ${text(factors(rates))} times (from 4 to 64 blocks gather-send loses ` +
-                  `${percent(rates.sgrs)}, writes ${percent(rates['multi-write'])})`,
-              )
-              .join('; '),
-        )
+        .map(({ bus, bySize, byBlocks }) => {
+          const last = byBlocks[byBlocks.length - 1];
+          return (
+            `${bus}: with ${ROWS} blocks gather-send has ${show(Math.min(...factors(bySize)))} to ` +
+            `${show(Math.max(...factors(bySize)))} times the bandwidth; from 4 to 64 blocks it loses ` +
+            `${percent(byBlocks[0].rates.sgrs)} of ${sizeName(byBlocks[0].bytes)} and ${percent(last.rates.sgrs)} of ` +
+            `${sizeName(last.bytes)}, writes ${percent(byBlocks[0].rates['multi-write'])} and ` +
+            `${percent(last.rates['multi-write'])}`
+          );
+        })
         .join('. ')}${failures.length === 0 ? '' : `. What fails: ${failures.join('; ')}`}`,
       holds: failures.length === 0,
       note:

@@ -4,7 +4,7 @@
  */
 import { runTasks } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
-import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
+import { type Figure, forEach, type Series, sizeName } from './figure.ts';
 import { BLOCK, type VectorOptions, type VectorWay, vectors, WAYS } from './vectors.ts';
 
 /** The testbeds, by their buses, and their nodes. */
@@ -103,15 +103,6 @@ function seriesOf(
 
 const places = { name: 'bytes', places: SIZES.map(sizeName) };
 const of = (all: readonly Case[], bus: string): readonly Case[] => all.filter((one) => one.bus === bus);
-const text = (values: readonly number[]): string => values.map(show).join(', ');
-const told = (all: readonly Case[], ways: readonly VectorWay[], value: (time: number, k: number) => number): string =>
-  `${SIZES.map(sizeName).join(', ')} bytes: ${all
-    .map(
-      ({ bus, rows, times }) =>
-        `${bus}, ${rows} pieces: ${ways.map((way) => `${way} ${text(times[way].map(value))}`).join('; ')}`,
-    )
-    .join('. ')}`;
-
 /** The smallest size from which on `sgrs` is quicker than `pack`. */
 function cutOff({ times }: Case): number {
   let k = LAST + 1;
@@ -133,7 +124,7 @@ export const chapter8: readonly Figure[] = [
     caption: 'A put of some columns of a matrix, until it is complete.',
     expected:
       'at 2 KiB pack is the quickest; sgrs is quicker than pack from 32 KiB at the latest on PCI-X, ' +
-      'from no larger a size on PCI-Express; sgrs takes at most 51 to 71 % less than multi-write on PCI-X ' +
+      'from no larger a size on PCI-Express; factor: sgrs takes at most 51 to 71 % less than multi-write on PCI-X ' +
       '(printed: 61), and 59 to 79 % on PCI-Express (printed: 69)',
     schemes: FILES,
     async measure() {
@@ -149,12 +140,7 @@ export const chapter8: readonly Figure[] = [
       const packs = all.every(({ times }) =>
         WAYS.every((way) => way === 'contiguous' || times.pack[0] <= times[way][0]),
       );
-      const holds =
-        packs &&
-        cuts[0].every((size) => size <= 32768) &&
-        cuts[1].every((size, i) => size <= cuts[0][i]) &&
-        within(less[0], 51, 71) &&
-        within(less[1], 59, 79);
+      const holds = packs && cuts[0].every((size) => size <= 32768) && cuts[1].every((size, i) => size <= cuts[0][i]);
       return {
         chart: {
           kind: 'lines',
@@ -165,9 +151,9 @@ export const chapter8: readonly Figure[] = [
         measured:
           `sgrs takes up to ${less[0].toFixed(0)} % less than multi-write on PCI-X and ${less[1].toFixed(0)} % on ` +
           `PCI-Express; it is quicker than pack from ${cuts[0].map(sizeName).join(' and ')} on (PCI-X, ` +
-          `${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express). µs, ` +
-          `${told(all, WAYS, (time) => time)}`,
+          `${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express)`,
         holds,
+        factor: within(less[0], 51, 71) && within(less[1], 59, 79),
         note:
           'the dissertation measures messages, here puts with their flush; both sides have the same columns. ' +
           'A put by multi-write is preceded by a request and its answer: its scheme exchanges the layout, too ' +
@@ -185,8 +171,10 @@ export const chapter8: readonly Figure[] = [
     source: 'dissertation figures 8.7 to 8.10',
     caption: `Bandwidth of puts of columns, ${WINDOW} under way, one way.`,
     expected:
-      'sgrs has more than multi-write at every size; at most 3 to 5 times as much on PCI-X (printed: ' +
-      '4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what contiguous bytes have or more; ' +
+      'sgrs has more than multi-write at every size, and on PCI-Express by more than on PCI-X; factor: at most 3 to ' +
+      '5 ' +
+      'times as much on PCI-X (printed: 4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what ' +
+      'contiguous bytes have or more; ' +
       "pack at most 75 % there; both ways at once on PCI-X, pack has 48 to 68 % of contiguous bytes' (printed: " +
       '58), sgrs 87 % or more (printed: 97)',
     schemes: FILES,
@@ -198,8 +186,7 @@ export const chapter8: readonly Figure[] = [
       const part = (times: Times, way: VectorWay): number => times.contiguous[LAST] / times[way][LAST];
       const holds =
         factors.flat().every((factor) => factor > 1) &&
-        within(most[0], 3, 5) &&
-        within(most[1], 5, 9) &&
+        most[1] > most[0] &&
         all.every(({ times }) => part(times, 'sgrs') >= 0.9 && part(times, 'pack') <= 0.75) &&
         within(part(both, 'pack'), 0.48, 0.68) &&
         part(both, 'sgrs') >= 0.87;
@@ -210,6 +197,12 @@ export const chapter8: readonly Figure[] = [
           x: places,
           y: { name: 'million bytes a second' },
           series: seriesOf(all, WAYS, megabytes(WINDOW)),
+          beside: {
+            kind: 'lines',
+            x: places,
+            y: { name: 'million bytes a second, both ways' },
+            series: WAYS.map((name) => ({ name, values: both[name].map(megabytes(2 * WINDOW)) })),
+          },
         },
         measured:
           `sgrs has ${Math.min(...factors[0]).toFixed(2)} to ${most[0].toFixed(2)} times multi-write's bandwidth ` +
@@ -223,8 +216,9 @@ export const chapter8: readonly Figure[] = [
             )
             .join('; ') +
           `. Both ways at once on PCI-X, 128 pieces: sgrs ${percent(part(both, 'sgrs'))}, ` +
-          `pack ${percent(part(both, 'pack'))}. Million bytes a second, ${told(all, WAYS, megabytes(WINDOW))}`,
+          `pack ${percent(part(both, 'pack'))}. Printed: up to 4.0 and 7.2 times`,
         holds,
+        factor: within(most[0], 3, 5) && within(most[1], 5, 9),
         note:
           'nothing is fitted to these numbers; see D8.3 for the cost of an entry on PCI-X. ' +
           'Puts of the same columns again and again, so the copies of `pack` are those of the model: ' +
@@ -254,7 +248,7 @@ export const chapter8: readonly Figure[] = [
         },
         measured:
           `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as ` +
-          `long. µs, ${told(all, ways, (time) => time)}`,
+          'long from 4 KiB on: most where blocks are short, least at 512 KiB',
         holds: factors.every((factor) => factor > 1),
         note:
           'ranks exchange in pairs, step by step, as all-to-alls of long messages do, with a flush in each step. ' +
@@ -279,7 +273,10 @@ export const chapter8: readonly Figure[] = [
       const fresh = await cases(() => 2, { ...options, fresh: true }, ['sgrs']);
       const added = known.map(({ times }, i) => fresh[i].times.sgrs.map((time, k) => 100 * (time / times.sgrs[k] - 1)));
       const growing = await forEach(FABRICS, ([, fabric]) => addedByDiagonals(fabric));
-      const percent = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
+      const ends = (lines: readonly (readonly number[])[], k: number): string => {
+        const values = lines.map((line) => line[k]);
+        return `${Math.min(...values).toFixed(1)} to ${Math.max(...values).toFixed(1)}`;
+      };
       const columns = added.every((values) => within(values[0], 5, 15) && values[LAST] < values[0] / 3);
       const blocks = growing.every((values) => within(values[0], 5, 15) && values[KEPT] < values[0]);
       return {
@@ -297,10 +294,9 @@ export const chapter8: readonly Figure[] = [
           ],
         },
         measured:
-          `${SIZES.map(sizeName).join(', ')} bytes, %: ` +
-          `${known.map(({ bus, rows }, i) => `${bus}, ${rows} pieces ${percent(added[i])}`).join('; ')}. ` +
-          `Diagonals of ${DIAGONALS.map(sizeName).join(', ')} bytes, %: ` +
-          `${FABRICS.map(([bus], i) => `${bus} ${percent(growing[i])}`).join('; ')}. ` +
+          `of columns a layout adds ${ends(added, 0)} % at ${sizeName(SIZES[0])} and ${ends(added, LAST)} % at ` +
+          `${sizeName(SIZES[LAST])}; of diagonals ${ends(growing, 0)} % at ${sizeName(SIZES[0])} and ` +
+          `${ends(growing, KEPT)} % at ${sizeName(SIZES[KEPT])}. ` +
           `As expected of columns ${columns ? 'yes' : 'no'}, of diagonals ${blocks ? 'yes' : 'no'}`,
         holds: columns && blocks,
         note:
