@@ -40,7 +40,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: chapter6, fabrics: ['infinihost-64'] },
   { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
-  { figures: [...chapter9, ...kernels], fabrics: ['infinihost-64'] },
+  { figures: [...chapter9, ...kernels], fabrics: ['myrinet-2000'] },
   { figures: [...chapterBsp, ...bspBarriers], fabrics: ['bsp-ib-16', 'infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   {

@@ -8,7 +8,7 @@ import { runTasks } from 'onesided/fabrics';
 import { FABRIC, NODES, ONCE, SCHEMES } from './chapter-bsp.ts';
 import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, show } from './figure.ts';
-import { parameters, type RelationKind, relationsUpTo, superstepTimes } from './supersteps.ts';
+import { bspbenchUpTo, parameters, type RelationKind, superstepTimes } from './supersteps.ts';
 
 const schemeOf = (name: string): BspOptions => SCHEMES.find((scheme) => scheme.name === name)!.options;
 const FILES = ['packed-delivery', 'zero-copy-delivery', 'multicast-counts', 'multicast-members', 'counts'].map(
@@ -193,7 +193,7 @@ const b4: Figure = {
     'sparse relations cost less than full ones',
   source: 'BSP-IB figure 2 and §4.1',
   caption:
-    'l by the number of nodes: the line through relations of up to 4096 words, each word a put, ' +
+    'l by the number of nodes: the line through relations of p to 4096 words, each word a put, ' +
     'with all others in turn and with the neighbour only.',
   expected:
     `in both relations, l with multicast is less than that of the baseline by more than ${100 * CLEAR} % on 16 nodes ` +
@@ -201,11 +201,10 @@ const b4: Figure = {
     'from 4 nodes on, l of sparse relations is below that of full ones, with both barriers',
   schemes: FILES.filter((name) => /packed|multicast|group|counts/.test(name)),
   async measure() {
-    const sizes = relationsUpTo(4096, 9);
     const lOf = (name: string, kind: RelationKind) =>
       forEach(NUMBERS, async (nodes) => {
         const relations = { options: schemeOf(name), grain: 1, kind, ...ONCE };
-        return (await parameters(fabricOf(FABRIC), nodes, relations, sizes)).l;
+        return (await parameters(fabricOf(FABRIC), nodes, relations, bspbenchUpTo(4096, nodes))).l;
       });
     const base = await forEach(KINDS, (kind) => lOf('baseline', kind));
     const multicast = await forEach(KINDS, (kind) => lOf('multicast', kind));
@@ -248,7 +247,7 @@ const b4: Figure = {
         'On the fabric, what a barrier costs is what its messages cost the processors ' +
         '(host.post and host.completion, fitted): 7 out and 7 in at each with the baseline on 8 nodes, ' +
         '7 in at the manager with multicast. The paper measured 52 and 51 µs there: ' +
-        'its multicast had costs that the fabric has no number for. ' +
+        'its datagrams had costs that the fabric has no number for. ' +
         'Placing begins when the first chunk has come, and in a sparse relation all words are in one list, ' +
         'whose first chunk is a full one from 819 words on',
     };

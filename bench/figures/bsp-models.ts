@@ -24,6 +24,8 @@ const SIZES = [100, 1000, 10_000, 100_000];
 /** The networks of M3: the fabric's, and one that is a hundred times slower, as the paper's clusters have it. */
 const NETWORKS = ['InfiniBand', 'Ethernet'] as const;
 type Network = (typeof NETWORKS)[number];
+/** As MFLOPS; of the processors of the paper's table 1 on such a network. */
+const SPEEDS: Readonly<Record<Network, number>> = { InfiniBand: MFLOPS, Ethernet: 88 };
 /** Microseconds a byte of 100 Mbit/s, which the slowest network of the paper's table 1 that is switched has. */
 const ETHERNET_GAP = 0.08;
 
@@ -65,7 +67,8 @@ interface Probes {
 }
 
 async function probed(q: number, p: number, network: Network): Promise<Probes> {
-  const options = { mflops: MFLOPS, grain: GRAIN, steps: 5, repetitions: 4 };
+  const mflops = SPEEDS[network];
+  const options = { mflops, grain: GRAIN, steps: 5, repetitions: 4 };
   /** So that each process puts as much to each of the others, in all samples. */
   const toEach = (others: number): number => 4 * others * GRAIN;
   const [result] = await runTasks(
@@ -83,7 +86,7 @@ async function probed(q: number, p: number, network: Network): Promise<Probes> {
   );
   const { machine, found } = result;
   const said = flat(machine);
-  return { machine, found, said: { l: said.l / MFLOPS, g: said.g / MFLOPS } };
+  return { machine, found, said: { l: said.l / mflops, g: said.g / mflops } };
 }
 
 interface Gain {
@@ -96,7 +99,8 @@ interface Gain {
 
 async function gainOf({ algorithm, n, q, p }: Compared, network: Network, machine: Bsp2Machine): Promise<Gain> {
   const [two, one] = await forEach(['two', 'flat'] as const, async (levels) => {
-    const options = { algorithm, n, levels, placement: 'random', unit: 0, samples: 1, mflops: MFLOPS } as const;
+    const mflops = SPEEDS[network];
+    const options = { algorithm, n, levels, placement: 'random', unit: 0, samples: 1, mflops } as const;
     const [found] = await runTasks(p * q, (world) => twoLevels(world, options, modelledMachine(world)), {
       fabric: nodesOf(p, network),
       seed: 1,
@@ -123,8 +127,12 @@ export const bspModels: readonly Figure[] = [
       'a superstep takes n_o + n_c·g + l; with g and l from a probe, ' +
       "Jacobi's iteration by strips and by squares is predicted",
     source: 'Martin and Tiskin, section 1',
-    caption: "An iteration of Jacobi's method on n × n points, measured and predicted.",
-    expected: 'no prediction is off by more than 15 %',
+    caption:
+      "What an iteration of Jacobi's method on n × n points takes without its arithmetic: " +
+      'by how much the prediction is off.',
+    expected:
+      'no prediction of what an iteration takes without its arithmetic is off by more than 15 %, ' +
+      'and where strips and squares differ by more than 1 %, the quicker one is predicted',
     schemes: ['bench/bsp/jacobi.ts', 'src/bsp/model/algorithms.ts', 'src/bsp/model/probe.ts'],
     async measure() {
       const found = await forEach(PARTS, (parts) =>
@@ -137,7 +145,14 @@ export const bspModels: readonly Figure[] = [
           return result;
         }),
       );
-      const errors = found.flat().map((one) => Math.abs(one.predicted / one.microseconds - 1));
+      /** Arithmetic is charged at a known rate, so that its prediction proves nothing. */
+      const errorOf = ({ n, processes, mflops, microseconds, predicted }: (typeof found)[0][0]): number => {
+        const arithmetic = (4 * n * n) / processes / mflops;
+        return (predicted - arithmetic) / (microseconds - arithmetic) - 1;
+      };
+      const signed = found.map((runs) => runs.map(errorOf));
+      const errors = signed.flat().map(Math.abs);
+      const whole = Math.max(...found.flat().map((one) => Math.abs(one.predicted / one.microseconds - 1)));
       const [strips, squares] = found;
       const otherOrder = strips.filter(
         (strip, i) =>
@@ -149,27 +164,34 @@ export const bspModels: readonly Figure[] = [
         chart: {
           kind: 'lines',
           x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${n}`) },
-          y: { name: 'time of an iteration (µs)', logarithmic: true },
-          series: PARTS.flatMap((parts, i) => [
-            { name: parts, values: found[i].map((one) => one.microseconds) },
-            { name: `${parts}, predicted`, values: found[i].map((one) => one.predicted), like: parts },
-          ]),
+          y: { name: 'prediction of the communication over what it takes, − 1 (%)' },
+          series: PARTS.map((parts, i) => ({ name: parts, values: signed[i].map((error) => 100 * error) })),
+          beside: {
+            kind: 'lines',
+            x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${n}`) },
+            y: { name: 'time of an iteration (µs)', logarithmic: true },
+            series: PARTS.flatMap((parts, i) => [
+              { name: parts, values: found[i].map((one) => one.microseconds) },
+              { name: `${parts}, predicted`, values: found[i].map((one) => one.predicted), like: parts },
+            ]),
+          },
         },
         measured:
-          `predictions are off by ${percent(Math.max(...errors))} at most, ` +
+          'predictions of what an iteration takes without its arithmetic are off by ' +
+          `${percent(Math.min(...signed.flat()))} to ${percent(Math.max(...signed.flat()))}, ` +
           `by ${percent(errors.reduce((a, b) => a + b) / errors.length)} in the mean; ` +
+          `with the arithmetic by ${percent(whole)} at most; ` +
           `which of strips and squares is quicker by more than 1 % is predicted wrongly in ${otherOrder} of ` +
           `${strips.length} cases; the results are those of one process: ${verified ? 'yes' : 'no'}`,
-        holds: Math.max(...errors) <= 0.15 && verified,
+        holds: Math.max(...errors) <= 0.15 && otherOrder === 0 && verified,
         note:
-          'loops are charged at a known speed, so only communication is predicted. Strips and squares ' +
-          'differ by less than the error of the predictions: squares have half the words on 16 processes, ' +
-          'but put them to four neighbours instead of two, ' +
-          'which the model does not know; so where the model predicts them to be faster, they need not be. ' +
+          'the criterion was changed: it was 15 % of the whole iteration, of which arithmetic, charged at a known ' +
+          'speed, is up to 96 %, and hid what the model does not know. Squares have half the words on 16 processes, ' +
+          'but put them to four neighbours instead of two, and the model counts no neighbours: on this network each ' +
+          'of them costs a message at both ends. The paper gives no tolerance. ' +
           'g and l come from a probe of the same run that puts as long pieces as the program ' +
           'does, to one other process; both are timed when links have been made, and auto has tried its ways: ' +
-          'seven supersteps before are not timed. ' +
-          'When they were, the largest error was 16 %, and the claim did not hold',
+          'seven supersteps before are not timed',
       };
     },
   },
@@ -284,13 +306,17 @@ export const bspModels: readonly Figure[] = [
           `the gains ${holdsGains ? 'too' : 'are not'}; ${errors} results are wrong`,
         holds: holdsParameters && holdsGains && errors === 0,
         note:
-          "Ethernet is the same fabric with links of 100 Mbit/s, as the paper's switched cluster has them. l, L, " +
+          "Ethernet is the same fabric with links of 100 Mbit/s, as the paper's switched cluster has them, and its " +
+          `processors of ${SPEEDS.Ethernet} million operations a second. l, L, ` +
           `g and G were each probed by what defines them, with puts of ${GRAIN} words; ` +
           'flat processes are placed on the nodes at random, as the paper assumes. ' +
           'g + pG adds up what processors do one after the other: packing and placing is done by all processors of ' +
           "a node at once, so where that is much of a word's cost, as with InfiniBand, " +
           'a flat program has less than g + pG. Programs of two levels pay twice the waves in the DAGs (constants ' +
-          'that the paper leaves out), which can make them slower than flat ones',
+          'that the paper leaves out), which can make them slower than flat ones. ' +
+          'What l + L leaves out: a flat synchronization has no levels, so that its messages between nodes are p ' +
+          "times as many; the paper's claim is asymptotic, and products of matrices are bound by communication at " +
+          'the n that virtual time allows',
       };
     },
   },

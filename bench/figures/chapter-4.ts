@@ -20,6 +20,8 @@ const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
   ['two-sided', TWO_SIDED],
   ['direct', DIRECT],
 ];
+/** D4.1: locks that are timed together, while the target computes so many times as long. */
+const LOCKS = 100;
 const FILES = [lockFile('two-sided'), lockFile('direct')];
 const SAMPLES = 10;
 /**
@@ -182,13 +184,17 @@ export const chapter4: readonly Figure[] = [
     caption: 'Exclusive lock and unlock while the target computes, by the length of the computation.',
     expected:
       'direct: two atomic operations and no message for a lock and its unlock, ' +
-      'and the same time within 1 % for every length of the computation; two-sided: longer with the ' +
-      'computation',
+      `and the same time within 1 % for every length of the computation, the mean of ${LOCKS} in a row; ` +
+      'two-sided: longer with the computation',
     schemes: FILES,
     async measure() {
       const computations = [0, 50, 100, 200, 400];
       const run = async (info: WindowInfo, compute: number): Promise<Locked> => {
-        const [found] = await runTasks(2, (world) => locked(world, { info, compute, rounds: 1, warm: 1 }), FABRIC);
+        const [found] = await runTasks(
+          2,
+          (world) => locked(world, { info, compute, rounds: 1, warm: 1, each: LOCKS }),
+          FABRIC,
+        );
         return found;
       };
       // What is waited for is the lock, so that it is seen how long that takes.
@@ -325,9 +331,7 @@ export const chapter4: readonly Figure[] = [
   },
   {
     id: 'D4.6',
-    claim:
-      'receiver-side: direct = 1 however many origins; two-sided grows with the origins (the ' +
-      'dissertation: about 4.5 at 64)',
+    claim: 'receiver-side: direct = 1 however many origins; two-sided grows with the origins, to about 4.5 at 64',
     source: 'dissertation figure 4.7',
     caption: 'Slowdown of a computation in pieces while other ranks lock, get 32 KiB and unlock.',
     // §4.4.1: "for 64 processes, the deterioration in the execution time is about 4.5 times worse for the two-sided
@@ -335,7 +339,8 @@ export const chapter4: readonly Figure[] = [
     // each further origin adds to it.
     expected:
       'direct within 1 % of 1 with every number of origins; two-sided, for at least one length of a ' +
-      'piece, slower with each larger number of origins',
+      'piece, slower with each larger number of origins. Factor: with some length, two-sided 3.6 to 5.4 with 63 ' +
+      'origins (printed: about 4.5)',
     schemes: [...FILES, 'bench/patterns/overlap.ts'],
     async measure() {
       const origins = [1, 3, 7, 15, 31, 63];
@@ -364,6 +369,7 @@ export const chapter4: readonly Figure[] = [
           `63 origins: direct ${show(direct[5])}; two-sided, in pieces of ${pieces.join(', ')} µs, ` +
           `${twoSided.map((values) => show(values[5])).join(', ')}`,
         holds: direct.every((time) => Math.abs(time - 1) < 0.01) && growing.length > 0,
+        factor: twoSided.some((values) => values[5] >= 3.6 && values[5] <= 5.4),
         note:
           'the criterion was corrected: it required growth at each step for every length of a piece, ' +
           'which the dissertation does not claim. It grows at each step in pieces of ' +
@@ -386,7 +392,8 @@ export const chapter4: readonly Figure[] = [
       'By how much two-sided takes longer than direct: SPLASH LU of 2048 × 2048 and 3000 × 3000 in blocks of 128; ' +
       `arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
-      'two-sided longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 processes',
+      'two-sided longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 processes. ' +
+      'Factor: by no more than 81 and 87 %',
     schemes: [...FILES, 'bench/splash/lu.ts'],
     async measure() {
       const gains = await forEach([2048, 3000], (n) => forEach(LU_RANKS, (ranks) => gainOf(n, ranks)));
@@ -422,6 +429,7 @@ export const chapter4: readonly Figure[] = [
               `${name}: two-sided ${times[i][0].map(show).join(', ')}, direct ${times[i][1].map(show).join(', ')}`,
           ).join('; '),
         holds: gains[0].every((gain) => gain >= 25) && gains[1].every((gain) => gain >= 58),
+        factor: above.length === 0,
         note:
           `${above.length === 0 ? '' : `it is more than the most that the dissertation has at ${above.join(', ')}. `}` +
           `The program is the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} with ` +

@@ -101,8 +101,13 @@ const isQuickest = (times: readonly number[]): boolean => times.every((time) => 
 /** On several nodes. */
 const keepsUp = (repaired: number, twoSided: number): boolean => repaired <= 1.01 * twoSided;
 
-/** D5.8: that a leader hands to one rank in a phase. */
-const SHARED_TASKS = 1000;
+/**
+ * D5.8: tasks that a leader hands to one rank in a phase, with each seed; the dissertation has 1,000. By how much
+ * messages are late, in microseconds.
+ */
+const SHARED_TASKS = 300;
+const JITTER = 0.3;
+const JITTER_SEEDS = [1, 2, 3];
 
 /**
  * D5.7: locks of rank 1, and microseconds that it computes before each, so that a change of mode is over before the
@@ -374,31 +379,36 @@ export const chapter5: readonly Figure[] = [
     source: 'dissertation §5.3.5, figure 5.11',
     caption:
       'Time of a task (lock, put, unlock) of 1 KiB (dashed: 64 KiB) that leaders hand to the workers of ' +
-      'their node and to other leaders, by the number of processes on 4 nodes.',
+      'their node and to other leaders, by the number of processes on 4 nodes; the mean of ' +
+      `${JITTER_SEEDS.length} runs of ${SHARED_TASKS} tasks for each pair.`,
     expected:
-      'hybrid the fastest of the three on 4 × 1, 2, 4, 8 and 16 processes, for at least one of the ' +
-      'sizes drawn (the dissertation gives no size)',
+      'hybrid the fastest of the three on 4 × 1, 2, 4, 8 and 16 processes, with both sizes (the dissertation gives ' +
+      `none), with each of ${JITTER_SEEDS.length} seeds by which messages take up to ${JITTER} µs longer`,
     schemes: [...FILES, 'bench/patterns/task-sharing.ts'],
     async measure() {
       const perNode = [1, 2, 4, 8, 16];
       const sizes = [1024, 65536];
-      const found = await forEach(sizes, (bytes) =>
-        forEach(SCHEMES, async ([name, info]) => ({
-          name,
-          values: await forEach(perNode, async (ranks) => {
-            const options = { perNode: ranks, tasks: SHARED_TASKS, bytes, info };
-            const fabric = nodesOf(ranks);
-            const main = (world: Communicator) => taskSharing(world, options, modelledMachine(world));
-            const [result] = await runTasks(4 * ranks, main, { fabric, seed });
-            if (result.errors > 0) throw new Error(`${result.errors} ranks have not got their tasks`);
-            return result.task;
-          }),
-        })),
+      const taskOf = async (ranks: number, bytes: number, info: WindowInfo, seed: number): Promise<number> => {
+        const options = { perNode: ranks, tasks: SHARED_TASKS, bytes, info };
+        const main = (world: Communicator) => taskSharing(world, options, modelledMachine(world));
+        const on = { fabric: nodesOf(ranks), seed, faults: { delay: JITTER } };
+        const [result] = await runTasks(4 * ranks, main, on);
+        if (result.errors > 0) throw new Error(`${result.errors} ranks have not got their tasks`);
+        return result.task;
+      };
+      /** By size, scheme, number of ranks and seed. */
+      const all = await forEach(sizes, (bytes) =>
+        forEach(SCHEMES, ([, info]) =>
+          forEach(perNode, (ranks) => forEach(JITTER_SEEDS, (seed) => taskOf(ranks, bytes, info, seed))),
+        ),
+      );
+      const found = all.map((bySchemes) =>
+        bySchemes.map((byRanks, i) => ({ name: SCHEMES[i][0], values: byRanks.map(mean) })),
       );
       const [small, large] = found;
-      const lost = found.map(([twoSided, oneSided, hybrid]) =>
-        perNode.filter((_, k) => hybrid.values[k] > Math.min(twoSided.values[k], oneSided.values[k])),
-      );
+      const isBest = ([twoSided, oneSided, hybrid]: number[][][], k: number): boolean =>
+        JITTER_SEEDS.every((_, i) => hybrid[k][i] <= Math.min(twoSided[k][i], oneSided[k][i]));
+      const lost = all.map((bySchemes) => perNode.filter((_, k) => !isBest(bySchemes, k)));
       const places = (ranks: readonly number[]): string =>
         ranks.length === 0 ? 'everywhere' : `except on ${ranks.map((n) => `4 × ${n}`).join(', ')}`;
       return {
@@ -408,18 +418,24 @@ export const chapter5: readonly Figure[] = [
           y: { name: 'time of a task (µs)', logarithmic: true },
           series: [...small, ...large.map(({ name, values }) => ({ name: `${name}, 64 KiB`, values, like: name }))],
         },
-        measured: sizes
-          .map(
-            (bytes, i) =>
-              `${sizeName(bytes)}, µs: ${perNode.map((n, k) => `4 × ${n}: ${listed(found[i], k)}`).join('; ')}`,
-          )
-          .join('. '),
-        holds: lost.some((ranks) => ranks.length === 0),
-        note:
-          'hybrid is the fastest ' +
+        measured:
+          'hybrid is the fastest with every seed ' +
           `${sizes.map((bytes, i) => `with ${sizeName(bytes)} ${places(lost[i])}`).join(', ')}. ` +
+          'Means, µs: ' +
+          sizes
+            .map(
+              (bytes, i) =>
+                `${sizeName(bytes)}: ${perNode.map((n, k) => `4 × ${n}: ${listed(found[i], k)}`).join('; ')}`,
+            )
+            .join('. '),
+        holds: lost.every((ranks) => ranks.length === 0),
+        note:
+          'the criterion was changed: it asked for one of the two sizes, and for one run without jitter, in which ' +
+          'leaders that contend fall into step. Without jitter, one process a node showed hybrid 20 % ahead of ' +
+          'one-sided with 64 KiB, although in network mode it is one-sided. ' +
           'If a node has one process, all locks are between nodes: two-sided sends a small put together ' +
-          'with its lock in one message, and hybrid locks as one-sided does',
+          'with its lock in one message, and hybrid locks as one-sided does. The more processes a node has, ' +
+          'the more locks are within nodes, where hybrid gains',
       };
     },
   },

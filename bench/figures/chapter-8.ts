@@ -4,8 +4,8 @@
  */
 import { runTasks } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
-import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
-import { type VectorOptions, type VectorWay, vectors, WAYS } from './vectors.ts';
+import { type Figure, forEach, type Series, sizeName } from './figure.ts';
+import { BLOCK, type VectorOptions, type VectorWay, vectors, WAYS } from './vectors.ts';
 
 /** The testbeds, by their buses, and their nodes. */
 const FABRICS = [
@@ -39,6 +39,30 @@ async function timesOf(
     });
   }
   return times;
+}
+
+/** Sizes of puts of two diagonals: the matrix of the last one has 2,048 rows. */
+const DIAGONALS = SIZES.slice(0, 7);
+/** Of them, the longest whose layout the cache keeps: 512 words. */
+const KEPT = SIZES.indexOf(8192);
+
+/** What layouts that are not known add to puts of two leading diagonals, in %. */
+function addedByDiagonals(fabric: string): Promise<number[]> {
+  return forEach(DIAGONALS, async (bytes) => {
+    const run = async (fresh: boolean): Promise<number> => {
+      const of = {
+        way: 'sgrs',
+        rows: ROWS[0],
+        bytes,
+        window: 1,
+        senders: 'first',
+        listed: 'diagonals',
+        fresh,
+      } as const;
+      return Math.max(...(await runTasks(2, (world) => vectors(world, of), { fabric: fabricOf(fabric), seed: 1 })));
+    };
+    return 100 * ((await run(true)) / (await run(false)) - 1);
+  });
 }
 
 interface Case {
@@ -79,15 +103,6 @@ function seriesOf(
 
 const places = { name: 'bytes', places: SIZES.map(sizeName) };
 const of = (all: readonly Case[], bus: string): readonly Case[] => all.filter((one) => one.bus === bus);
-const text = (values: readonly number[]): string => values.map(show).join(', ');
-const told = (all: readonly Case[], ways: readonly VectorWay[], value: (time: number, k: number) => number): string =>
-  `${SIZES.map(sizeName).join(', ')} bytes: ${all
-    .map(
-      ({ bus, rows, times }) =>
-        `${bus}, ${rows} pieces: ${ways.map((way) => `${way} ${text(times[way].map(value))}`).join('; ')}`,
-    )
-    .join('. ')}`;
-
 /** The smallest size from which on `sgrs` is quicker than `pack`. */
 function cutOff({ times }: Case): number {
   let k = LAST + 1;
@@ -109,7 +124,7 @@ export const chapter8: readonly Figure[] = [
     caption: 'A put of some columns of a matrix, until it is complete.',
     expected:
       'at 2 KiB pack is the quickest; sgrs is quicker than pack from 32 KiB at the latest on PCI-X, ' +
-      'from no larger a size on PCI-Express; sgrs takes at most 51 to 71 % less than multi-write on PCI-X ' +
+      'from no larger a size on PCI-Express; factor: sgrs takes at most 51 to 71 % less than multi-write on PCI-X ' +
       '(printed: 61), and 59 to 79 % on PCI-Express (printed: 69)',
     schemes: FILES,
     async measure() {
@@ -125,12 +140,7 @@ export const chapter8: readonly Figure[] = [
       const packs = all.every(({ times }) =>
         WAYS.every((way) => way === 'contiguous' || times.pack[0] <= times[way][0]),
       );
-      const holds =
-        packs &&
-        cuts[0].every((size) => size <= 32768) &&
-        cuts[1].every((size, i) => size <= cuts[0][i]) &&
-        within(less[0], 51, 71) &&
-        within(less[1], 59, 79);
+      const holds = packs && cuts[0].every((size) => size <= 32768) && cuts[1].every((size, i) => size <= cuts[0][i]);
       return {
         chart: {
           kind: 'lines',
@@ -141,10 +151,15 @@ export const chapter8: readonly Figure[] = [
         measured:
           `sgrs takes up to ${less[0].toFixed(0)} % less than multi-write on PCI-X and ${less[1].toFixed(0)} % on ` +
           `PCI-Express; it is quicker than pack from ${cuts[0].map(sizeName).join(' and ')} on (PCI-X, ` +
-          `${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express). µs, ` +
-          `${told(all, WAYS, (time) => time)}`,
+          `${ROWS.join(' and ')} pieces), and from ${cuts[1].map(sizeName).join(' and ')} (PCI-Express)`,
         holds,
-        note: 'the dissertation measures messages, here puts with their flush; both sides have the same columns',
+        factor: within(less[0], 51, 71) && within(less[1], 59, 79),
+        note:
+          'the dissertation measures messages, here puts with their flush; both sides have the same columns. ' +
+          'A put by multi-write is preceded by a request and its answer: its scheme exchanges the layout, too ' +
+          '(§8.2). ' +
+          '`adapter.entry` of the PCI-X testbed is fitted to the 61 % printed here, so that on PCI-X this number is ' +
+          'none of the claim; the cut-off and PCI-Express are predictions, and so is D8.4',
       };
     },
   },
@@ -156,8 +171,10 @@ export const chapter8: readonly Figure[] = [
     source: 'dissertation figures 8.7 to 8.10',
     caption: `Bandwidth of puts of columns, ${WINDOW} under way, one way.`,
     expected:
-      'sgrs has more than multi-write at every size; at most 3 to 5 times as much on PCI-X (printed: ' +
-      '4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what contiguous bytes have or more; ' +
+      'sgrs has more than multi-write at every size, and on PCI-Express by more than on PCI-X; factor: at most 3 to ' +
+      '5 ' +
+      'times as much on PCI-X (printed: 4.0), 5 to 9 times on PCI-Express (printed: 7.2); at 512 KiB 90 % of what ' +
+      'contiguous bytes have or more; ' +
       "pack at most 75 % there; both ways at once on PCI-X, pack has 48 to 68 % of contiguous bytes' (printed: " +
       '58), sgrs 87 % or more (printed: 97)',
     schemes: FILES,
@@ -169,8 +186,7 @@ export const chapter8: readonly Figure[] = [
       const part = (times: Times, way: VectorWay): number => times.contiguous[LAST] / times[way][LAST];
       const holds =
         factors.flat().every((factor) => factor > 1) &&
-        within(most[0], 3, 5) &&
-        within(most[1], 5, 9) &&
+        most[1] > most[0] &&
         all.every(({ times }) => part(times, 'sgrs') >= 0.9 && part(times, 'pack') <= 0.75) &&
         within(part(both, 'pack'), 0.48, 0.68) &&
         part(both, 'sgrs') >= 0.87;
@@ -181,6 +197,12 @@ export const chapter8: readonly Figure[] = [
           x: places,
           y: { name: 'million bytes a second' },
           series: seriesOf(all, WAYS, megabytes(WINDOW)),
+          beside: {
+            kind: 'lines',
+            x: places,
+            y: { name: 'million bytes a second, both ways' },
+            series: WAYS.map((name) => ({ name, values: both[name].map(megabytes(2 * WINDOW)) })),
+          },
         },
         measured:
           `sgrs has ${Math.min(...factors[0]).toFixed(2)} to ${most[0].toFixed(2)} times multi-write's bandwidth ` +
@@ -194,10 +216,12 @@ export const chapter8: readonly Figure[] = [
             )
             .join('; ') +
           `. Both ways at once on PCI-X, 128 pieces: sgrs ${percent(part(both, 'sgrs'))}, ` +
-          `pack ${percent(part(both, 'pack'))}. Million bytes a second, ${told(all, WAYS, megabytes(WINDOW))}`,
+          `pack ${percent(part(both, 'pack'))}. Printed: up to 4.0 and 7.2 times`,
         holds,
+        factor: within(most[0], 3, 5) && within(most[1], 5, 9),
         note:
-          'puts of the same columns again and again, so the copies of `pack` are those of the model: ' +
+          'nothing is fitted to these numbers; see D8.3 for the cost of an entry on PCI-X. ' +
+          'Puts of the same columns again and again, so the copies of `pack` are those of the model: ' +
           'a price for each byte, whatever the caches hold',
       };
     },
@@ -206,7 +230,7 @@ export const chapter8: readonly Figure[] = [
     id: 'D8.5',
     claim: 'all-to-all with vectors: SGRS always below multi-write',
     source: 'dissertation figure 8.11',
-    caption: 'Each rank puts columns to each other rank, until all are complete.',
+    caption: 'Each rank puts columns to each other rank, in pairs, until all are complete.',
     expected:
       'sgrs takes less than multi-write at each size from 4 KiB on, with 64 and 128 pieces, ' +
       'on 8 nodes with PCI-X and 4 with PCI-Express',
@@ -224,13 +248,11 @@ export const chapter8: readonly Figure[] = [
         },
         measured:
           `multi-write takes ${Math.min(...factors).toFixed(2)} to ${Math.max(...factors).toFixed(2)} times as ` +
-          `long. µs, ${told(all, ways, (time) => time)}`,
+          'long from 4 KiB on: most where blocks are short, least at 512 KiB',
         holds: factors.every((factor) => factor > 1),
         note:
-          'puts by multi-write leave in the order of the calls, in which each rank begins with the next one; ' +
-          'messages of sgrs leave in the order in which the targets are ready, ' +
-          'so probably several meet at one target while another has none. ' +
-          'It costs most where messages are long and nodes few',
+          'ranks exchange in pairs, step by step, as all-to-alls of long messages do, with a flush in each step. ' +
+          'At 512 KiB on PCI-X both are within 3 % of each other: bytes take the time',
       };
     },
   },
@@ -240,30 +262,53 @@ export const chapter8: readonly Figure[] = [
     source: 'dissertation figure 8.14',
     caption: 'What a layout that the target does not know adds to a put by sgrs.',
     expected:
-      'at 2 KiB a layout that has to go over adds 5 to 15 %, with 64 pieces and with 128; ' +
-      'at 512 KiB less than a third of that',
+      'of columns whose pieces grow with the put: at 2 KiB a layout that has to go over adds 5 to 15 %, ' +
+      'with 64 pieces and with 128, and at 512 KiB less than a third of that. Of the two leading diagonals, ' +
+      `of blocks of ${BLOCK} × ${BLOCK} integers, whose number grows with the put: 5 to 15 % at 2 KiB, ` +
+      `and at ${sizeName(SIZES[KEPT])}, the longest whose layout the cache keeps, less`,
     schemes: ['src/transfer/layouts/layout-cache.ts', ...FILES],
     async measure() {
-      const options = { window: 1, senders: 'first', listed: true } as const;
+      const options = { window: 1, senders: 'first', listed: 'columns' } as const;
       const known = await cases(() => 2, options, ['sgrs']);
       const fresh = await cases(() => 2, { ...options, fresh: true }, ['sgrs']);
       const added = known.map(({ times }, i) => fresh[i].times.sgrs.map((time, k) => 100 * (time / times.sgrs[k] - 1)));
-      const percent = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
+      const growing = await forEach(FABRICS, ([, fabric]) => addedByDiagonals(fabric));
+      const ends = (lines: readonly (readonly number[])[], k: number): string => {
+        const values = lines.map((line) => line[k]);
+        return `${Math.min(...values).toFixed(1)} to ${Math.max(...values).toFixed(1)}`;
+      };
+      const columns = added.every((values) => within(values[0], 5, 15) && values[LAST] < values[0] / 3);
+      const blocks = growing.every((values) => within(values[0], 5, 15) && values[KEPT] < values[0]);
       return {
         chart: {
           kind: 'lines',
           x: places,
           y: { name: 'added by the layout (%)' },
-          series: known.map(({ bus, rows }, i) => ({ name: `${bus}, ${rows} pieces`, values: added[i] })),
+          series: [
+            ...known.map(({ bus, rows }, i) => ({ name: `${bus}, ${rows} pieces`, values: added[i] })),
+            ...FABRICS.map(([bus], i) => ({
+              name: `${bus}, diagonals`,
+              values: SIZES.map((_, k) => growing[i][k] ?? null),
+              like: `${bus}, ${ROWS[0]} pieces`,
+            })),
+          ],
         },
         measured:
-          `${SIZES.map(sizeName).join(', ')} bytes, %: ` +
-          `${known.map(({ bus, rows }, i) => `${bus}, ${rows} pieces ${percent(added[i])}`).join('; ')}`,
-        holds: added.every((values) => within(values[0], 5, 15) && values[LAST] < values[0] / 3),
+          `of columns a layout adds ${ends(added, 0)} % at ${sizeName(SIZES[0])} and ${ends(added, LAST)} % at ` +
+          `${sizeName(SIZES[LAST])}; of diagonals ${ends(growing, 0)} % at ${sizeName(SIZES[0])} and ` +
+          `${ends(growing, KEPT)} % at ${sizeName(SIZES[KEPT])}. ` +
+          `As expected of columns ${columns ? 'yes' : 'no'}, of diagonals ${blocks ? 'yes' : 'no'}`,
+        holds: columns && blocks,
         note:
-          'the columns begin at irregular places here, so that their layout is a list of places, ' +
-          'half as long as it would be with a length for each piece; ' +
-          'a vector is nine words however many pieces it has, and adds 0.7 % at most',
+          'columns have two lengths and begin at irregular places, so that their layout is a list, ' +
+          'with a place and a length for each piece; ' +
+          'a vector is nine words however many pieces it has, and adds 0.7 % at most. ' +
+          'Of the diagonals, which are the program of the dissertation, each block adds as much to the layout as to ' +
+          "the put. So the layout's part grows from what it is beside the cost of a message to what it is beside the " +
+          'bytes of a block: it cannot fall as long as a layout goes over as one message, in bytes that cost what ' +
+          'others ' +
+          'do. Above 8 KiB the cache of this library keeps no layout, and saves nothing. ' +
+          'The dissertation gives no size of a block',
       };
     },
   },

@@ -1,13 +1,13 @@
 /**
- * The figures of chapter 9 of the dissertation: operations that do not block, and handles for them. Its testbed is a
- * Myrinet of 2004, of which this project has no description; the InfiniBand testbed of chapters 4 and 6 stands for it.
+ * The figures of chapter 9 of the dissertation: operations that do not block, and handles for them, on its testbed, a
+ * Myrinet-2000.
  */
 import { runTasks } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
 import { HANDLES, type Handle, type Handled, handled, heldBack, hiding, PROTOCOLS } from './handles.ts';
 
-const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
+const FABRIC = { fabric: fabricOf('myrinet-2000'), seed: 1 } as const;
 const SAMPLES = 5;
 /** Microseconds: longer than 64 operations take. */
 const COMPUTE = 2000;
@@ -196,7 +196,7 @@ export const chapter9: readonly Figure[] = [
           `${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
         holds: failed.length === 0,
         note:
-          'direct hides all but posting the request and taking its completion, 1.2 µs. ' +
+          'direct hides all but posting the request and taking its completion. ' +
           'The library buffers no get of consecutive bytes, so its place is taken by `noncontiguous`: ' +
           "`pack`, whose answer the target's processor packs into a message, and the origin's unpacks: " +
           `${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; ` +

@@ -136,6 +136,7 @@ function vectors(
         ...printed[bus],
       ),
     ),
+    ...(chart.beside === undefined ? [] : [{ title: 'PCI-X, 128 pieces, both ways', chart: chart.beside, marks: [] }]),
   ];
 }
 
@@ -175,7 +176,9 @@ const withPrinted = (chart: Chart): Chart => ({
 const LAYOUTS: Readonly<Record<string, Layout>> = {
   B2: besides('by the relation', 'where messages are lost'),
   B3: besides('a word', 'a superstep'),
+  B7: (chart) => byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),
   B8: besides('', ''),
+  M1: besides('communication, prediction', 'time'),
   N1: besides('time of a processor', 'packets of the protocol'),
   N2: (chart) => {
     const [together, apart] = besides('nodes begin at one time', 'by the adapters, nodes begin apart')(chart);
@@ -286,7 +289,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     return byName(chart, ([name, neighbours = '8', ...compute]) => [
       [`${neighbours} neighbours`, ...(compute.length > 0 ? compute : computed)].join(', '),
       name,
-    ]);
+    ]).map((panel) => marked(panel, { kind: 'place', at: 16_384, label: 'judged from 16 KiB on' }));
   },
   'D8.1': (chart) => {
     const { beside } = chart;
@@ -333,7 +336,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     place(16_384, 'messages drop beyond 16 KiB'),
   ),
   'D9.4': (chart) =>
-    byFirst(chart).map((panel) => (panel.title === 'MG' ? marked(panel, range(7, 37, 'blocking 7 to 37 %')) : panel)),
+    byFirst(chart).map((panel) => (panel.title === 'MG' ? marked(panel, range(10, 37, 'blocking 10 to 37 %')) : panel)),
   'D10.1': schedules(
     'interleave',
     'gain (%)',

@@ -14,6 +14,8 @@ export interface Words {
   readonly id: string;
   readonly claim: string;
   readonly holds: boolean;
+  /** False: in its shape, not in a factor that it repeats. */
+  readonly factor?: boolean;
   /** Below the claim. */
   readonly caption: string;
 }
@@ -106,13 +108,15 @@ export function svgOf(words: Words, chart: Chart): string {
   return renumbered(svg);
 }
 
-function textsOf({ id, claim, holds, caption }: Words): readonly Text[] {
+function textsOf({ id, claim, holds, factor = true, caption }: Words): readonly Text[] {
+  const met = factor ? 'holds' : 'holds in its shape, not in its factor';
+  const verdict = holds ? met : 'does not hold';
   const width = WIDTH - 36;
   return [
     {
-      lines: [`${id}: the claim ${holds ? 'holds' : 'does not hold'}`],
+      lines: [`${id}: the claim ${verdict}`],
       size: 16,
-      color: holds ? '#1a6b2f' : '#a31515',
+      color: !holds ? '#a31515' : factor ? '#1a6b2f' : '#8a5a00',
       bold: true,
     },
     { lines: wrapped(claim, 14, width), size: 14, color: INK, bold: true },

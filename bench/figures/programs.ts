@@ -47,21 +47,26 @@ export async function epoch(world: Communicator, options: EpochOptions): Promise
 
 export interface LockedOptions {
   readonly info: WindowInfo;
-  /** Microseconds that rank 1 computes. */
+  /** Microseconds that rank 1 computes, for each lock. */
   readonly compute: number;
   readonly rounds: number;
   readonly warm: number;
+  /** Locks of a round, one after the other (default: 1). */
+  readonly each?: number;
 }
 
 export interface Locked {
-  /** The median. */
+  /** Of a lock and its unlock: the median of the rounds' means. */
   readonly took: number;
   readonly atomics: number;
   readonly messages: number;
 }
 
 /** A lock of rank 1's part and its unlock by rank 0, while rank 1 computes. Swaps and messages are those of a round. */
-export async function locked(world: Communicator, { info, compute, rounds, warm }: LockedOptions): Promise<Locked> {
+export async function locked(
+  world: Communicator,
+  { info, compute, rounds, warm, each = 1 }: LockedOptions,
+): Promise<Locked> {
   const win = await Window.allocate(world, Int32Array, 1, { info });
   const lock = async (): Promise<void> => {
     await win.lock(1, Lock.EXCLUSIVE);
@@ -74,17 +79,17 @@ export async function locked(world: Communicator, { info, compute, rounds, warm 
   for (let i = 0; i < rounds; i++) {
     if (i > 0) await world.barrier();
     const began = world.now();
-    if (world.rank === 0) await lock();
-    else await world.compute(compute);
-    times.push(world.now() - began);
+    for (let k = 0; k < each && world.rank === 0; k++) await lock();
+    if (world.rank > 0) await world.compute(compute * each);
+    times.push((world.now() - began) / each);
   }
   const { atomics, messages } = win.statistics().lock;
   await world.barrier();
   await win.free();
   return {
     took: median(times),
-    atomics: (atomics - before.atomics) / rounds,
-    messages: (messages - before.messages) / rounds,
+    atomics: (atomics - before.atomics) / rounds / each,
+    messages: (messages - before.messages) / rounds / each,
   };
 }
 

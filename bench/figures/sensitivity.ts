@@ -295,22 +295,24 @@ const which = (changes: readonly Change[]): string =>
     )
     .join(', ');
 
+/** More than these are counted. */
+const NAMED = 8;
+
 /** In words. */
 export function describeSensitivity({ numbers, holds, flips, failed }: Sensitivity): string {
   const other = holds ? 'does not hold' : 'holds';
-  const same = `the same with each of ${numbers} numbers at −30 % and +30 %`;
-  const said = flips.length === 0 ? `the verdict is ${same}` : `it ${other} with ${which(flips)}; else ${same}`;
+  const same = `the same with ${numbers === 1 ? 'the one number' : `each of ${numbers} numbers`} at −30 % and +30 %`;
+  const few =
+    flips.length <= NAMED ? which(flips) : `${flips.length} of ${2 * numbers} changes ([all](sensitivity.json))`;
+  const said = flips.length === 0 ? `the verdict is ${same}` : `it ${other} with ${few}; else ${same}`;
   return failed.length === 0 ? said : `${said}; it cannot be measured with ${which(failed)}`;
 }
-
-/** More than these are counted. */
-const NAMED = 8;
 
 /** In few words: the numbers that change the verdict. */
 export function shortSensitivity(sensitivity: Sensitivity | undefined): string {
   if (sensitivity === undefined) return 'not tried';
   const { numbers, flips } = sensitivity;
-  if (flips.length === 0) return `the same with ${numbers} others`;
+  if (flips.length === 0) return `the same with ${numbers === 1 ? 'one other' : `${numbers} others`}`;
   const labels = [...new Set(flips.map(({ number }) => `\`${number}\``))];
   return `changes with ${labels.length > NAMED ? `${labels.length} of ${numbers}` : labels.join(', ')}`;
 }

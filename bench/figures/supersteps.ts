@@ -5,6 +5,9 @@ import { leastSquares, type Sample } from 'onesided/bsp/model';
 import { type Fabric, runTasks } from 'onesided/fabrics';
 import { forEach } from './figure.ts';
 
+/** From one relation to the next that a line is fitted to. */
+const STEP = 31;
+
 /** `full`: each process puts to all others in turn; `sparse`: to the next one only. */
 export type RelationKind = 'full' | 'sparse';
 
@@ -86,4 +89,14 @@ export async function parameters(
 /** From none to the most, in equal steps. */
 export function relationsUpTo(most: number, steps: number): number[] {
   return Array.from({ length: steps }, (_, i) => Math.floor((most * i) / (steps - 1)));
+}
+
+/**
+ * Relations that bspbench of BSPedupack fits its bottom line to, `leastsquares(p, MAXH, …)`: from as many words as
+ * there
+ * are processes on. With fewer, some of a process's messages are not there, and the line would begin too low. It has
+ * each h; every 31st, a number that divides no size of a chunk, gives the same line.
+ */
+export function bspbenchUpTo(most: number, processes: number): number[] {
+  return Array.from({ length: Math.floor((most - processes) / STEP) + 1 }, (_, i) => processes + STEP * i);
 }

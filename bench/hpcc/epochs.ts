@@ -8,6 +8,7 @@ import { inRange } from '../options.ts';
 import type { Machine } from '../patterns/machine.ts';
 import { Bins, LOOK_AHEAD, LOW } from './bins.ts';
 import { Distribution } from './distribution.ts';
+import { Pool } from './pool.ts';
 import { startOf } from './random-stream.ts';
 import { UPDATES_PER_WORD, type Update, Verification } from './verify.ts';
 
@@ -95,6 +96,12 @@ export interface EpochsOptions {
   readonly info: WindowInfo;
   /** With `unchecked`, `lock` is told that nobody holds a lock that conflicts: what is atomic by itself needs none. */
   readonly lock: keyof typeof LOCKS;
+  /**
+   * As HPCC's own program does it: a rank updates its own words without any call, and looks ahead into one pool, of
+   * which the fullest bucket is sent (pool.ts). Where ranks run at the same time, others' updates of a word may then
+   * get lost between its load and its store; HPCC allows it. Default: each update is a call, and each rank has a bin.
+   */
+  readonly asHpcc?: boolean;
 }
 
 export interface EpochsResult {
@@ -124,7 +131,7 @@ export const LOCK_KINDS = Object.keys(LOCKS) as readonly (keyof typeof LOCKS)[];
 /** Collective. */
 export async function randomAccess(
   world: Communicator,
-  { way: name, words, ahead, info, lock }: EpochsOptions,
+  { way: name, words, ahead, info, lock, asHpcc = false }: EpochsOptions,
   machine: Machine,
 ): Promise<EpochsResult> {
   inRange('--ahead', ahead, 1, LOOK_AHEAD);
@@ -143,7 +150,12 @@ export async function randomAccess(
   );
   await calls.barrier();
   const began = machine.now();
-  await update(world, distribution, way.packs ? ahead : world.size, carry);
+  const own = (at: number, value: bigint): void => {
+    if (way.update === 'xor') part[at] ^= value;
+    else part[at] += value;
+  };
+  if (asHpcc) await updateFromPool(world, distribution, way.packs ? ahead : 1, carry, own);
+  else await update(world, distribution, way.packs ? ahead : world.size, carry);
   await calls.barrier();
   const microseconds = machine.now() - began;
 
@@ -181,4 +193,25 @@ async function update(world: Communicator, distribution: Distribution, ahead: nu
   }
   bins.finish();
   await empty();
+}
+
+/** The same from one pool. @param own what an update of this rank's own words does */
+async function updateFromPool(
+  { rank }: Communicator,
+  distribution: Distribution,
+  ahead: number,
+  carry: Carry,
+  own: (at: number, value: bigint) => void,
+): Promise<void> {
+  const pool = new Pool(distribution, rank, ahead);
+  const stream = startOf(UPDATES_PER_WORD * distribution.first(rank));
+  const send = (): Promise<void> => {
+    const { owner, displacements, values } = pool.fullest();
+    return carry(owner, displacements, values);
+  };
+  for (let left = UPDATES_PER_WORD * distribution.length(rank); left > 0; left--) {
+    pool.take(stream, own);
+    if (pool.isFull) await send();
+  }
+  while (!pool.isEmpty) await send();
 }

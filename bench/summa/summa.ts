@@ -25,6 +25,8 @@ export interface SummaOptions {
   readonly samples: number;
   /** Operations a nanosecond that the arithmetic is charged at, where time is virtual. */
   readonly gflops: number;
+  /** It is charged, and not done: nothing is compared. */
+  readonly onlyCharged?: boolean;
   readonly info: WindowInfo;
 }
 
@@ -85,7 +87,8 @@ class Product {
     this.#left = beginOf(n, columns, this.#column);
     this.#height = beginOf(m, rows, this.#row + 1) - this.#top;
     this.#width = beginOf(n, columns, this.#column + 1) - this.#left;
-    this.#c = new Arithmetic(this.#height, this.#width, panel);
+    const [height, width] = options.onlyCharged === true ? [0, 0] : [this.#height, this.#width];
+    this.#c = new Arithmetic(height, width, panel);
     this.#fetched = [0, 1].map(() => ({
       a: new Float64Array(this.#height * panel),
       b: new Float64Array(panel * this.#width),
@@ -170,7 +173,7 @@ class Product {
       waited += machine.now() - began;
       if (turn + 1 < panels.length) coming = fetch(turn + 1);
       const depth = panels[turn].width;
-      this.#c.add(a, b, depth);
+      if (this.#options.onlyCharged !== true) this.#c.add(a, b, depth);
       await machine.charge((2 * this.#height * this.#width * depth) / (1e3 * this.#options.gflops));
     }
     for (const win of windows) await win.unlockAll();
@@ -179,7 +182,8 @@ class Product {
 
   /** Elements of this rank's block that are not those of the direct product. */
   errors(): number {
-    const { k } = this.#options;
+    const { k, onlyCharged } = this.#options;
+    if (onlyCharged === true) return 0;
     const b = new Float64Array(k * this.#width);
     fill(b, 2, 0, this.#left, this.#width);
     let errors = 0;

@@ -1,11 +1,12 @@
 /** The figures of the papers' claims: every row is there, and what is drawn can be read. */
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { loadFabric, runTasks } from 'onesided/fabrics';
 import { describe, expect, it } from 'vitest';
 import { FIGURES } from '../../bench/figures/all.ts';
 import { flooded } from '../../bench/figures/programs.ts';
 import { onRealRanks } from '../../bench/figures/real.ts';
 import { calmFrom } from '../../bench/figures/shifts.ts';
+import { NAMED, whyNotOf } from '../../bench/figures/verdicts.ts';
 import { loadNative } from '../../src/native.ts';
 
 describe('the list of figures', () => {
@@ -28,6 +29,23 @@ describe('the list of figures', () => {
       [10, [1, 2, 3]],
     ];
     expect(ids).toEqual(drawn.flatMap(([chapter, claims]) => claims.map((claim) => `D${chapter}.${claim}`)).sort());
+  });
+});
+
+describe('verdicts', () => {
+  it('say why, where a claim does not hold', () => {
+    const claims = JSON.parse(readFileSync(new URL('../../docs/claims.json', import.meta.url), 'utf8')) as {
+      readonly id: string;
+      readonly holds: boolean;
+      readonly factor?: boolean;
+    }[];
+    const failing = claims.filter(({ holds, factor }) => !holds || factor === false).map(({ id }) => id);
+    expect(failing.filter((id) => whyNotOf(id) === undefined)).toEqual([]);
+  });
+
+  it('are of figures that are there', () => {
+    const ids = FIGURES.map(({ id }) => id);
+    expect(NAMED.filter((id) => !ids.includes(id))).toEqual([]);
   });
 });
 

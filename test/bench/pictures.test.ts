@@ -70,6 +70,11 @@ function lightness(color: string): number {
 }
 
 describe('a picture', () => {
+  it('says where only the shape holds', () => {
+    const svg = svgOf({ ...WORDS, factor: false }, line([1, 2], [3, 4]));
+    expect(saidIn(svg)).toContain('D0.0: the claim holds in its shape, not in its factor');
+  });
+
   it.each(IDS)('of %s says its claim, its verdict and all its lines', (id) => {
     const figure = FIGURES.find((one) => one.id === id)!;
     const chart = chartOf(id);

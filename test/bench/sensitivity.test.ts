@@ -16,8 +16,8 @@ describe.each(FABRICS)('%s', (name) => {
   it('has numbers without a source, and others', () => {
     const numbers = unsourced(name);
     expect(numbers).toContain('host.copy');
-    // Its authors have measured that.
-    expect(numbers.includes('host.post')).toBe(name !== 'ethernet-100-switch');
+    // Its authors have measured that, or its maker has.
+    expect(numbers.includes('host.post')).toBe(!['ethernet-100-switch', 'myrinet-2000'].includes(name));
     expect(numbers).not.toContain('node.ranks');
     // Sockets have no such limit: a provider on them does.
     expect(numbers.includes('adapter.maxMessage')).toBe(name.startsWith('ethernet-'));
@@ -61,6 +61,10 @@ it('is told in words', () => {
   expect(describeSensitivity(none)).toMatch(/^the verdict is the same/);
   expect(describeSensitivity({ ...none, failed: flips })).toMatch(/cannot be measured with `host.copy`/);
   expect(shortSensitivity(none)).toBe('the same with 25 others');
+  expect(shortSensitivity({ ...none, numbers: 1 })).toBe('the same with one other');
+  expect(describeSensitivity({ ...none, numbers: 1 })).toMatch(/^the verdict is the same with the one number/);
+  const all = Array.from({ length: 9 }, (_, k) => ({ ...flips[0], number: `host.${k}` }));
+  expect(describeSensitivity({ ...none, flips: all })).toMatch(/^it holds with 9 of 50 changes/);
   expect(shortSensitivity({ ...none, flips: [...flips, { ...flips[0], factor: 1.3 }] })).toBe(
     'changes with `host.copy`',
   );

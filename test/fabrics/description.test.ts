@@ -38,6 +38,7 @@ describe('descriptions', () => {
       'infinihost-64',
       'infinihost-express',
       'infinihost-pci-x',
+      'myrinet-2000',
       'myrinet-lanai-9.1',
       'myrinet-lanai-xp',
       'quadrics-elan3',

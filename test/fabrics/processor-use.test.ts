@@ -1,5 +1,6 @@
 /** What ranks' processors have spent, and on what (`processorUse`). */
 import { type Communicator, init, Window } from 'onesided';
+import { begin } from 'onesided/bsp';
 import { loadFabric, type ProcessorUse, processorUse, runTasks } from 'onesided/fabrics';
 import { expect, test } from 'vitest';
 
@@ -77,4 +78,28 @@ test('ranks that are not tasks have no such count', async () => {
   expect(() => processorUse(world)).toThrow(/ranks that runTasks runs/);
   expect(() => processorUse({} as Communicator)).toThrow(TypeError);
   await world.finalize();
+});
+
+test('zero-copy: a superstep costs its sender a record for each put, its receiver none', async () => {
+  const PUTS = 40;
+  const superstep = async (record: number) => {
+    const host = { ...FABRIC.host, record };
+    const main = async (world: Communicator): Promise<number> => {
+      const bsp = await begin(world, { delivery: 'zero-copy' });
+      const variable = new Float64Array(PUTS);
+      bsp.pushReg(variable);
+      await bsp.sync();
+      const before = processorUse(world).library;
+      if (bsp.pid === 0) for (let i = 0; i < PUTS; i++) bsp.put(1, Float64Array.of(i + 1), variable, i);
+      await bsp.sync();
+      const { library } = processorUse(world);
+      expect(variable[PUTS - 1]).toBe(bsp.pid === 1 ? PUTS : 0);
+      await bsp.end();
+      return library - before;
+    };
+    return await runTasks(2, main, { fabric: { ...FABRIC, host } });
+  };
+  const [cheap, dear] = [await superstep(1), await superstep(2)];
+  expect(dear[0] - cheap[0]).toBeCloseTo(PUTS, 9);
+  expect(dear[1]).toBeCloseTo(cheap[1], 9);
 });

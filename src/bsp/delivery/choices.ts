@@ -14,7 +14,6 @@
  * processes that send alike try alike, in the same supersteps. What is measured is the whole `sync`, also how much
  * earlier others have ended the superstep before. Where processes compute for different times, that hides the
  * difference, and the choice is as good as chance until the least of the tries tells.
- * as good as chance until the least of the tries tells.
  */
 import type { Chooser } from './zero-copy-delivery.ts';
 

@@ -346,7 +346,6 @@ export class ZeroCopy implements Route {
     let count = 0;
     while (count < most && list.at < list.end && i32[list.at] !== DATA) {
       placement.checkRead(i32[list.at], i32[list.at + 1], i32[list.at + 2]);
-      this.#comm.job.processor.record(4 * ENTRY_WORDS);
       bytes += i32[list.at + 2];
       list.at += ENTRY_WORDS;
       count++;

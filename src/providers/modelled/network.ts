@@ -17,6 +17,10 @@
  *
  *     send + fetch + p·readGap + (latency + hops·switch + p·outGap) + receive + p·writeGap + (n − p)·max(gaps),   p
  *     = min(n, packet)
+ *
+ * Adapters stream. While bytes of a list's entry are on the bus, the next entry begins; so a step that has k more
+ * entries for its bytes takes max(k·entry, bytes·gap), not the sum, and the first packet waits for its share of them
+ * only. Where entries are what takes longer, they set the pace of the rest, as a gap of k·entry/n would.
  */
 import type { Fabric } from './fabric-numbers.ts';
 
@@ -56,6 +60,11 @@ class Parts {
     this.take(part, start, time, isShort);
     return start;
   }
+}
+
+/** What of the time of a message's entries is its first packet's: all of it, if it is the only one. */
+function share(time: number, first: number, bytes: number): number {
+  return first === bytes ? time : (time * first) / bytes;
 }
 
 export class Network {
@@ -188,16 +197,22 @@ export class Network {
     }
   }
 
+  /** What the further entries of a list take an adapter. */
+  #further(entries: number): number {
+    return entries > 1 ? (entries - 1) * this.fabric.adapter.entry : 0;
+  }
+
   /** Reserves a message its turn at the sender's adapter. @returns when its first packet leaves */
   #send(now: number, source: number, bytes: number, entries: number): number {
     const { adapter, bus } = this.fabric;
     const isShort = this.isShort(bytes);
     let start = this.#sending.startOf(source, now, isShort);
     if (this.#bus !== undefined) start = this.#bus.reserve(source, start, bytes * bus.readGap, isShort);
-    const more = entries > 1 ? (entries - 1) * adapter.entry : 0;
-    this.#sending.take(source, start, adapter.send + more + bytes * this.#outGap, isShort);
+    const more = this.#further(entries);
+    this.#sending.take(source, start, adapter.send + Math.max(more, bytes * this.#outGap), isShort);
     const first = Math.min(bytes, adapter.packet);
-    return start + adapter.send + more + (entries > 0 ? bus.fetch : 0) + first * bus.readGap;
+    const gathered = share(more, first, bytes);
+    return start + adapter.send + (entries > 0 ? bus.fetch : 0) + Math.max(gathered, first * bus.readGap);
   }
 
   /** When the first packet of what leaves at `out` is through the leaf switch. */
@@ -209,22 +224,28 @@ export class Network {
   /**
    * Reserves a message whose first packet has come its way into the receiver.
    * @param entries that it is scattered to
+   * @param gathered entries that it was gathered from
    * @returns when its last byte is in memory
    */
-  arrive(now: number, to: number, bytes: number, entries = 1): number {
+  arrive(now: number, to: number, bytes: number, entries = 1, gathered = 1): number {
     const { adapter, bus } = this.fabric;
     const target = this.nodeOf(to);
     const first = Math.min(bytes, adapter.packet);
     const isShort = this.isShort(bytes);
     const start = this.#receiving.startOf(target, now, isShort);
-    const receive = adapter.receive + (entries > 1 ? (entries - 1) * adapter.entry : 0);
-    this.#receiving.take(target, start, receive + bytes * this.#inGap, isShort);
-    const last = start + receive + first * bus.writeGap + (bytes - first) * this.#tailGap;
+    const { receive } = adapter;
+    const more = this.#further(entries);
+    this.#receiving.take(target, start, receive + Math.max(more, bytes * this.#inGap), isShort);
+    const slowest = Math.max(more, this.#further(gathered));
+    const scattered = share(more, first, bytes);
+    const rest = slowest - share(slowest, first, bytes);
+    const last =
+      start + receive + Math.max(scattered, first * bus.writeGap) + Math.max(rest, (bytes - first) * this.#tailGap);
     if (this.#bus === undefined) return last;
     // Reads and writes of memory take the bus in turns, packet by packet: when those before it are through, the rest of
     // this one is there too, unless it has not come yet.
     const onBus = this.#bus.reserve(target, start, bytes * bus.writeGap, isShort);
-    return Math.max(last, onBus + receive + bytes * bus.writeGap);
+    return Math.max(last, onBus + receive + Math.max(more, bytes * bus.writeGap));
   }
 
   /** Reserves an atomic its turn at the adapter of a rank. @returns when it has been carried out */

@@ -140,6 +140,8 @@ export class Transit implements FabricEvent {
   status = 0;
   /** Entries of this end's memory that the answer of a read is scattered to. */
   entries = 1;
+  /** Entries of this end's memory that what it sends was gathered from. */
+  #gathered = 1;
   /** It does not only ask whether something has changed. */
   counted = false;
   #stage: number = Stage.ARRIVE;
@@ -169,6 +171,7 @@ export class Transit implements FabricEvent {
   /** Leaves the sender's adapter. @param entries pieces that the adapter gathers */
   depart(entries: number): void {
     const bytes = this.#sent();
+    this.#gathered = entries;
     const { network, faults, simulator, fabric, ethernet } = this.#shared;
     const { connection, member } = this.requester;
     const { now } = simulator;
@@ -292,7 +295,7 @@ export class Transit implements FabricEvent {
     let time =
       connection.tcp !== undefined || connection.goesByMemory(opcode)
         ? simulator.now
-        : network.arrive(simulator.now, dest, this.#sent(), this.#scattered());
+        : network.arrive(simulator.now, dest, this.#sent(), this.#scattered(), this.#gathered);
     time = Math.max(time, connection.lastExecuted);
     if (opcode > WrOpcode.RDMA_READ) time = network.atomic(time, dest);
     connection.lastExecuted = time;
