@@ -26,7 +26,7 @@ if (cluster.isPrimary) {
   const hits = await service.counter('hits');
   /** @type {import('onesided/service').SharedMap<{ seen: number }>} */
   const sessions = await service.map('sessions', { bytes: 16 << 20, ttl: 3_600_000 });
-  const limiter = await service.limiter('requests', { rate: 1000, per: 1000 });
+  const limiter = await service.limiter('requests', { rate: 100_000, per: 1000 });
 
   createServer((request, response) => {
     const { allowed, retryAfter } = limiter.take(request.socket.remoteAddress ?? '');

@@ -22,7 +22,7 @@ export class LockWords {
   acquire(word: number): number {
     let lock = this.#locks.get(word);
     if (lock === undefined) this.#locks.set(word, (lock = new RobustLock(this.#words, word, this.#members)));
-    return lock.acquire('a call', this.#what);
+    return lock.acquire(this.#what, 'a lock of it');
   }
 
   release(word: number): void {

@@ -6,7 +6,8 @@
  *   acquire:  compare-and-swap 0 -> name. A member that finds it held looks some times, then adds AWAITED and sleeps
  *             in the kernel while the word stays as it is, for `LOOK_MS` at most. Whoever has slept takes the lock with
  *             AWAITED: others may sleep still.
- *   release:  exchange with 0; if AWAITED was there, wakes one sleeper.
+ *   release:  compare-and-swap name -> 0; if AWAITED was there, wakes one sleeper. Another name means that this member
+ *             has left, and another one has taken the lock over.
  *
  * No wake-up is lost: the word has AWAITED before a member sleeps, the kernel lets it sleep only while the word has
  * not changed, and whoever takes AWAITED away wakes one, which takes the lock with AWAITED again.
@@ -15,7 +16,7 @@
  * that name by its own, by a compare-and-swap, so one of them does, and learns whose lock it has taken over. The place
  * may have another member by then: a name is never used twice.
  *
- * Memory order: the exchange and the compare-and-swap are sequentially consistent, so whoever acquires sees all that
+ * Memory order: each compare-and-swap is sequentially consistent, so whoever acquires sees all that
  * the last holder stored before its release; after a takeover, all that the dead holder stored: its stores have left
  * its processor before the kernel closed its descriptors.
  *
@@ -72,11 +73,13 @@ export class RobustLock {
    * @returns the place of the dead member that held it, or `NOBODY`
    */
   acquire(call: string, what: string): number {
+    this.#members.checkIn(call);
     return this.tryAcquire() ?? this.acquireWithin(new Waiting(call, undefined, PATIENCE_MS), what);
   }
 
   /** The same, for as long as the caller wants. */
   acquireWithin(waiting: Waiting, what: string): number {
+    this.#members.checkIn(waiting.call);
     const { native } = this.#members.memory;
     for (let look = 0; look < LOOKS; look++) {
       if (look % 16 === 15) native.schedYield();
@@ -107,11 +110,19 @@ export class RobustLock {
   /** The lock and its holder, for messages. */
   describe(what: string): string {
     const held = Atomics.load(this.#words, this.#index);
-    return `${what}: ${held === 0 ? 'it is free now' : `place ${placeOf(held)} holds it`}`;
+    if (held === 0) return `${what}: it is free now`;
+    return `${what}: place ${placeOf(held)} holds it (${this.#members.describe(held)})`;
   }
 
+  /** Does nothing if another member has taken the lock over, since this one has left. */
   release(): void {
-    const before = Atomics.exchange(this.#words, this.#index, 0);
-    if ((before & AWAITED) !== 0) this.#members.memory.native.futexWake(this.#words, this.#index, 1);
+    const words = this.#words;
+    for (;;) {
+      const found = Atomics.load(words, this.#index);
+      if ((found & ~AWAITED) !== this.#members.name) return;
+      if (Atomics.compareExchange(words, this.#index, found, 0) !== found) continue;
+      if ((found & AWAITED) !== 0) this.#members.memory.native.futexWake(words, this.#index, 1);
+      return;
+    }
   }
 }

@@ -1,6 +1,7 @@
 /** A number that all members of a service add to. */
 import { argumentTypeError, show } from '../errors.ts';
 import type { Shape } from './catalogue.ts';
+import type { Members } from './service-members.ts';
 
 export const COUNTER: Shape = { kind: 'counter', bytes: 8, numbers: {} };
 
@@ -9,9 +10,11 @@ export const COUNTER: Shape = { kind: 'counter', bytes: 8, numbers: {} };
  * `add` gives (but for additions of 0). Never waits. About 0.1 µs a call.
  */
 export class ServiceCounter {
+  readonly #members: Members;
   readonly #word: BigInt64Array;
 
-  constructor(memory: ArrayBuffer) {
+  constructor(members: Members, memory: ArrayBuffer) {
+    this.#members = members;
     this.#word = new BigInt64Array(memory, 0, 1);
   }
 
@@ -20,6 +23,7 @@ export class ServiceCounter {
    * Errors: `ERR_ARG` (`by` is no whole number of at most 53 bits).
    */
   add(by = 1): number {
+    this.#members.checkIn('ServiceCounter.add');
     if (!Number.isSafeInteger(by)) {
       throw argumentTypeError(`ServiceCounter.add: by must be a whole number of at most 53 bits, not ${show(by)}`);
     }
@@ -27,11 +31,13 @@ export class ServiceCounter {
   }
 
   get value(): number {
+    this.#members.checkIn('ServiceCounter.value');
     return Number(Atomics.load(this.#word, 0));
   }
 
   /** Stores a value, and returns the one before. Errors: as `add`. */
   exchange(value: number): number {
+    this.#members.checkIn('ServiceCounter.exchange');
     if (!Number.isSafeInteger(value)) {
       const rule = 'value must be a whole number of at most 53 bits';
       throw argumentTypeError(`ServiceCounter.exchange: ${rule}, not ${show(value)}`);

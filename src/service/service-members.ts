@@ -16,6 +16,7 @@
  * member that is told of, once, and never its successor.
  */
 import { fstatSync, statSync } from 'node:fs';
+import { RmaError } from '../errors.ts';
 import { Header, PLACE_WORDS, Place, PlaceState, type ServiceMemory } from './service-memory.ts';
 
 const STATE_BITS = 2;
@@ -40,6 +41,8 @@ export class Members {
   readonly place: number;
   /** The name of this member: not 0, and without AWAITED. */
   readonly name: number;
+  /** This member has left. */
+  #isLeft = false;
   readonly #device: number;
   readonly #inode: number;
 
@@ -95,8 +98,23 @@ export class Members {
     return true;
   }
 
+  /** The process of the member that a word names, for messages. */
+  describe(word: number): string {
+    const place = placeOf(word);
+    if (place < 0 || place >= this.memory.places) return 'which is none';
+    return `process ${rowOf(this.memory, place).pid}, which may be stopped`;
+  }
+
+  /** Throws if this member has left: what it does then would be no member's. */
+  checkIn(call: string): void {
+    if (!this.#isLeft) return;
+    const what = `${call}: this member (place ${this.place}) has left the service; join again, and ask for it anew`;
+    throw new RmaError('ERR_SERVICE_LEFT', what);
+  }
+
   /** This member is none any more. */
   leave(): void {
+    this.#isLeft = true;
     end(this.memory, this.place, lifeOf(this.memory, this.place), PlaceState.LEFT);
   }
 }

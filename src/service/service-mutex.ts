@@ -60,8 +60,12 @@ export class ServiceMutex {
     const mine: Call = { next: undefined };
     this.#line.push(mine);
     try {
-      while (this.#line[0] !== mine) await this.#queue(mine, waiting.left(describe), waiting.signal);
+      while (this.#line[0] !== mine) {
+        this.#members.checkIn(waiting.call);
+        await this.#queue(mine, waiting.left(describe), waiting.signal);
+      }
       for (;;) {
+        this.#members.checkIn(waiting.call);
         const seen = this.#lock.awaited();
         const taken = this.#lock.tryAcquire(seen !== 0, true);
         if (taken !== undefined) return this.#holdOf(mine, taken);
@@ -82,6 +86,7 @@ export class ServiceMutex {
   lockSync(options?: WaitOptions): ServiceHold {
     const call = 'ServiceMutex.lockSync';
     const waiting = new Waiting(call, options, PATIENCE_MS);
+    this.#members.checkIn(call);
     if (this.#line.length > 0) {
       throw new RmaError(
         'ERR_RMA_WOULD_DEADLOCK',
@@ -97,6 +102,7 @@ export class ServiceMutex {
 
   /** Acquires the mutex if it is free or its holder is dead, or returns `undefined`. Never waits. */
   tryLock(): ServiceHold | undefined {
+    this.#members.checkIn('ServiceMutex.tryLock');
     if (this.#line.length > 0) return undefined;
     const taken = this.#lock.tryAcquire(false, true);
     if (taken === undefined) return undefined;
@@ -124,6 +130,8 @@ export class ServiceMutex {
   /** @internal The member leaves the service: what it holds others take over. */
   left(): void {
     this.#sleeper.close();
+    // Each is told in its turn.
+    for (const { next } of this.#line) next?.();
   }
 
   #holdOf(mine: Call, taken: number): ServiceHold {

@@ -231,6 +231,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
 
   /** Later pushes fail; what is in the queue can still be popped. Any member may call it, more than once. */
   close(): void {
+    this.#members.checkIn('ServiceQueue.close');
     Atomics.store(this.#words, CLOSED, 1);
     this.#ring(PUSHES, EVERYONE);
     this.#ring(POPS, EVERYONE);
@@ -265,6 +266,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     Atomics.add(this.#words, waits, 1);
     try {
       for (;;) {
+        this.#members.checkIn(waiting.call);
         const seen = Atomics.load(this.#words, bell);
         const found = step();
         if (found !== undefined) return found;
@@ -280,6 +282,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     Atomics.add(this.#words, waits, 1);
     try {
       for (;;) {
+        this.#members.checkIn(waiting.call);
         const seen = Atomics.load(this.#words, bell);
         const found = step();
         if (found !== undefined) return found;

@@ -113,7 +113,8 @@ export class Service {
 
   /** The counter of this name: 0 when it is new. Errors: `ERR_ARG`, `ERR_SERVICE_MISMATCH`, `ERR_SERVICE_LEFT`. */
   async counter(name: string): Promise<ServiceCounter> {
-    return this.#open('counter', name, COUNTER, (memory) => new ServiceCounter(memory));
+    const { members } = this.#joined;
+    return this.#open('counter', name, COUNTER, (memory) => new ServiceCounter(members, memory));
   }
 
   /** The mutex of this name. Errors: as `counter`. */
@@ -208,7 +209,8 @@ export class Service {
     this.#isLeft = true;
     process.off('exit', this.#exit);
     this.#news.close();
-    for (const { left } of this.#things.values()) left();
+    // First, so that the calls that wake find it.
     this.#joined.leave();
+    for (const { left } of this.#things.values()) left();
   }
 }

@@ -155,6 +155,46 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     expect(await left).toEqual({ place: 1, pid: child.pid });
   });
 
+  it('takes nothing from others when a member that has left goes on', async () => {
+    const name = fresh();
+    const [one, two, three] = [await join(name), await join(name), await join(name)];
+    const [ofOne, ofTwo, ofThree] = [await one.mutex('m'), await two.mutex('m'), await three.mutex('m')];
+    const [hits, queue, map] = [
+      await one.counter('hits'),
+      await one.queue('q', Int32Array, 4),
+      await one.map<number>('map', { bytes: 1 << 20 }),
+    ];
+    const left = { code: 'ERR_SERVICE_LEFT' };
+    const held = await ofOne.lock();
+    const waits = [ofOne.lock(), ofOne.lock(), queue.pop(), queue.take()].map((wait) =>
+      expect(wait).rejects.toMatchObject(left),
+    );
+    await one.leave();
+    await Promise.all(waits);
+    const taken = ofTwo.tryLock()!;
+    expect(taken.abandoned).toBe(0);
+    held.release();
+    expect(ofThree.tryLock()).toBeUndefined();
+    taken.release();
+    expect(ofThree.tryLock()).toBeDefined();
+    await expect(ofOne.lock()).rejects.toMatchObject(left);
+    await expect(queue.push(Int32Array.of(1))).rejects.toMatchObject(left);
+    for (const call of [
+      () => ofOne.tryLock(),
+      () => ofOne.lockSync(),
+      () => hits.add(),
+      () => hits.value,
+      () => hits.exchange(1),
+      () => queue.tryPush(Int32Array.of(1)),
+      () => queue.tryPop(),
+      () => queue.popSync(),
+      () => queue.close(),
+      () => map.set('a', 1),
+      () => map.delete('a'),
+    ])
+      expect(call).toThrow(expect.objectContaining(left));
+  });
+
   it('has threads as members, and notices when one is terminated', async () => {
     const name = fresh();
     const service = await join(name);
