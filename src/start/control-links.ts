@@ -32,7 +32,9 @@ const LINGER_MS = 10_000;
 const LINE_CHARACTERS = 1000;
 /** Connections, beside the copies', that have shown nothing yet. */
 const MOST_STRANGERS = 128;
-/** One that says nothing for so long has failed. A sign of life is given ten times as often. */
+/** Between two signs of life. */
+const BEAT_MS = 1000;
+/** A copy that says nothing for so long has failed. */
 export const SILENCE_MS = 10_000;
 
 /** Which copy this is. */
@@ -44,6 +46,8 @@ export interface LinkedCopy {
   readonly leaderOf?: readonly number[] | undefined;
   readonly secret: string;
   readonly silenceMs: number;
+  /** Called when a copy has been silent for too long, before its ranks count as failed. */
+  readonly silent?: (other: number, ms: number) => void;
 }
 
 interface Link {
@@ -58,17 +62,22 @@ export class ControlLinks {
   readonly #leader: number;
   readonly #size: number;
   readonly #secret: string;
+  /** Milliseconds. */
+  silenceMs: number;
+  readonly #silent: LinkedCopy['silent'];
   /** By copy; a member has one, to the hub. */
   readonly #links = new Map<number, Link>();
   #leaving = false;
 
-  constructor({ control, leader, leaderOf, secret, silenceMs }: LinkedCopy) {
+  constructor({ control, leader, leaderOf, secret, silenceMs, silent }: LinkedCopy) {
     this.#leader = leader;
     this.#size = control.size;
     this.#secret = secret;
+    this.silenceMs = silenceMs;
+    this.#silent = silent;
     this.copy = new ControlCopy(control, leader, (to, message) => this.#write(this.#links.get(to)!, message), leaderOf);
     setInterval(() => this.copy.look(), POLL_MS);
-    this.#watch(silenceMs);
+    this.#watch();
   }
 
   /** The hub: all others connect. Resolves to its port. */
@@ -190,19 +199,20 @@ export class ControlLinks {
     if (message !== undefined) this.copy.receive(other, message);
   }
 
-  #watch(silenceMs: number): void {
-    const beatMs = silenceMs / 10;
+  #watch(): void {
     let beaten = performance.now();
     setInterval(() => {
       const now = performance.now();
-      const absent = Math.max(0, now - beaten - beatMs);
+      const absent = Math.max(0, now - beaten - BEAT_MS);
       beaten = now;
       for (const [other, link] of [...this.#links]) {
         link.heard += absent;
         if (link.socket.writable) link.socket.write('{}\n');
-        if (now - link.heard > silenceMs) this.#drop(other);
+        if (now - link.heard <= this.silenceMs) continue;
+        this.#silent?.(other, this.silenceMs);
+        this.#drop(other);
       }
-    }, beatMs);
+    }, BEAT_MS);
   }
 }
 

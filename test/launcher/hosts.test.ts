@@ -280,9 +280,9 @@ describe.skipIf(loadNative() === undefined)('nothing stays on any host', () => {
 });
 
 describe.skipIf(loadNative() === undefined)('a host that cannot be reached', () => {
-  const failing = async (ssh: string, options: Options = {}): Promise<string> => {
+  const failing = async (ssh: string, options: Options = {}, exitCode = 1): Promise<string> => {
     const { code, stdout, stderr } = await probe(['*:print=started'], { ssh, ...options });
-    expect([code, stdout]).toEqual([1, '']);
+    expect([code, stdout]).toEqual([exitCode, '']);
     return verdicts(stderr).join('\n');
   };
 
@@ -304,14 +304,18 @@ describe.skipIf(loadNative() === undefined)('a host that cannot be reached', () 
     const other = join(folder, 'other');
     mkdirSync(other);
     expect(await failing(HERE, { options: ['--wdir', '/no/where'] })).toMatch(
-      /^onesided: cannot reach a: there is no directory "\/no\/where" that can be entered; --wdir names another one$/,
+      /^onesided: cannot start ranks on a: there is no directory "\/no\/where" that can be entered; --wdir names another one$/,
     );
-    expect(await failing(HERE, { options: ['--wdir', other], program: 'app.mjs' })).toBe(
+    expect(await failing(HERE, { options: ['--wdir', other], program: 'app.mjs' }, 2)).toBe(
       `onesided: a: the script "app.mjs" does not exist; looked for ${other}/app.mjs`,
     );
     const older = shell('older', `shift; "$@" | sed -u 's/"version":"${VERSION}"/"version":"9.9.9"/'`);
     expect(await failing(older)).toBe(
       `onesided: a has onesided 9.9.9, and this host ${VERSION}; all ranks of a job must run the same version`,
+    );
+    const liar = shell('liar', `shift; "$@" | sed -u 's/{"started":[23]/{"started":0/'`);
+    expect(await failing(HERE.replace(/.*/, liar))).toMatch(
+      /^onesided: lost [ab]: it speaks for rank [02], which is not there$/,
     );
     const bare = shell('bare', 'shift; ONESIDED_NO_ADDON=1 exec "$@"');
     expect(await failing(bare)).toMatch(/^onesided: a: ranks need the native addon, which is not available/);
@@ -357,7 +361,7 @@ describe.skipIf(loadNative() === undefined || !canUnshare)('hosts that do not sh
     const { code, stderr } = await launch(['--how=late'], { ssh }).finished;
     expect(code).toBe(1);
     expect(verdicts(stderr)).toEqual([
-      expect.stringMatching(/^onesided: b cannot connect to a at 127\.0\.0\.1:\d+ \(.*\); firewalls must allow TCP/),
+      expect.stringMatching(/^onesided: b cannot connect to a at 127\.0\.0\.1:\d+ \(.*\); firewalls must allow TCP.*, and ONESIDED_ADDRESS on a says at/),
     ]);
   });
 });

@@ -90,4 +90,25 @@ describe.skipIf(process.getuid!() !== 0)('two hosts and a cable (needs root)', (
     for (const { code } of await failuresOf(members)) expect(code).toBe('ERR_RMA_RANK_FAILED');
     ip('-n', HOSTS[1], 'link', 'set', 'cable0', 'up');
   });
+
+  test('the launcher, which still reaches both hosts, blames neither', LONG, async () => {
+    const command = ['dist/cli/main.js', 'run', '--hosts', HOSTS.map((host) => `${host}:2`).join(','), '--ssh'];
+    const job = spawn(process.execPath, [...command, 'ip netns exec', PROGRAM, '--', '--how=loop', '--timeout=60000'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...ON_DEVICE },
+    });
+    const said = ['', ''];
+    job.stdout.on('data', (text: Buffer) => (said[0] += text));
+    job.stderr.on('data', (text: Buffer) => (said[1] += text));
+    const ended = new Promise<number | null>((resolve) => job.on('close', resolve));
+    while (said[0].split('working').length < 5 && job.exitCode === null) await sleep(50);
+    ip('-n', HOSTS[1], 'link', 'set', 'cable0', 'down');
+    expect(await ended).toBe(1);
+    ip('-n', HOSTS[1], 'link', 'set', 'cable0', 'up');
+    const [one, other] = HOSTS;
+    expect(said[1]).toMatch(
+      new RegExp(`onesided: (${one} and ${other}|${other} and ${one}) do not reach each other any more: nothing came for`),
+    );
+    expect(said[1]).not.toContain('exited with');
+  });
 });

@@ -29,8 +29,11 @@ const MOST_SHOWN = 2000;
 
 export interface LinkWatcher {
   report(link: AgentLink, report: Exclude<Report, { hello: AgentHello } | { alive: number }>): void;
-  /** The agent is gone, or never came; called once, and not after `leave`. */
-  lost(link: AgentLink, why: string): void;
+  /**
+   * The agent is gone, or never came; called once, and not after `leave`.
+   * @param reached the host has answered
+   */
+  lost(link: AgentLink, why: string, reached: boolean): void;
   /** What the command that led to the host says beside the agent's messages, in lines. */
   remark(link: AgentLink, text: string): void;
 }
@@ -121,7 +124,8 @@ export class AgentLink {
     this.#stopTimers();
     this.#child.stdin?.end();
     this.#child.stdout?.resume();
-    const kill = setTimeout(() => this.#kill(), LEAVE_MS);
+    // What has not answered yet has nothing to end.
+    const kill = setTimeout(() => this.#kill(), this.hello === undefined ? 0 : LEAVE_MS);
     this.#child.once('close', () => clearTimeout(kill));
   }
 
@@ -140,7 +144,7 @@ export class AgentLink {
   /** Before the agent's first message, there may be whatever a login prints. */
   #first(line: string): void {
     if (line.startsWith(SHELL_TROUBLE)) {
-      this.#lose(troubleInWords(line.slice(SHELL_TROUBLE.length).trim(), this.#place));
+      this.#lose(troubleInWords(line.slice(SHELL_TROUBLE.length).trim(), this.#place), true);
       return;
     }
     const at = line.indexOf(GREETING);
@@ -185,13 +189,13 @@ export class AgentLink {
     this.#lose(`${this.#command} ${how}${said === '' ? '' : `: ${said}`}`);
   }
 
-  #lose(why: string): void {
+  #lose(why: string, reached = this.hello !== undefined): void {
     if (this.#state === 'over') return;
     const left = this.#state === 'leaving';
     this.#state = 'over';
     this.#stopTimers();
     this.#kill();
-    if (!left) this.#watcher.lost(this, why);
+    if (!left) this.#watcher.lost(this, why, reached);
   }
 
   #stopTimers(): void {

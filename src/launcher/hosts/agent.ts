@@ -11,6 +11,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
 import type { Duplex, Readable } from 'node:stream';
 import { addonAdvice } from '../../addon.ts';
+import type { RmaError } from '../../errors.ts';
 import {
   type Control,
   createControl,
@@ -49,6 +50,7 @@ import {
   type Report,
   readFrameLines,
   Silence,
+  STARTING_SILENCE_MS,
   sendFrame,
 } from './frames.ts';
 
@@ -112,7 +114,8 @@ class Agent {
     try {
       this.#job = new RunningJob(this.#native!, job);
     } catch (error) {
-      tell({ unable: (error as Error).message });
+      const { message, code } = error as RmaError;
+      tell({ unable: message, wrong: code === 'ERR_ARG' });
     }
   }
 
@@ -143,6 +146,7 @@ class RunningJob {
   readonly #fd: number;
   readonly #control: Control;
   readonly #running: Set<number>;
+  #links: ControlLinks | undefined;
   /** Of ranks that have not ended their output. */
   readonly #sources = new Set<Readable>();
   readonly #connections = new Map<number, Duplex>();
@@ -206,26 +210,31 @@ class RunningJob {
   /** For the agents of other places. */
   async #listen({ leaderOf }: HostLinks): Promise<Hub> {
     const secret = randomBytes(16).toString('hex');
-    const links = new ControlLinks({
-      control: this.#control,
-      leader: 0,
-      leaderOf,
-      secret,
-      silenceMs: AGENT_SILENCE_MS,
-    });
+    const links = this.#linked(0, leaderOf, secret);
     const address = hostAddress();
     return { hosts: reachableAt(address === undefined ? [] : [address]), port: await links.listen(), secret };
   }
 
   async #join({ leaderOf }: HostLinks, { hosts, port, secret }: Hub): Promise<void> {
     const leader = leaderOf[this.#job.ranks[0]];
-    const links = new ControlLinks({ control: this.#control, leader, leaderOf, secret, silenceMs: AGENT_SILENCE_MS });
+    const links = this.#linked(leader, leaderOf, secret);
     const failure = await links.join(hosts, port, JOIN_MS);
     if (failure !== undefined) tell({ apart: failure });
   }
 
+  #linked(leader: number, leaderOf: readonly number[], secret: string): ControlLinks {
+    const silent = (other: number, ms: number): void => void tell({ silent: other, ms });
+    this.#links = new ControlLinks({
+      ...{ control: this.#control, leader, leaderOf, secret, silent },
+      silenceMs: STARTING_SILENCE_MS,
+    });
+    return this.#links;
+  }
+
   obey(order: Order): void {
-    if ('failed' in order) {
+    if ('up' in order) {
+      if (this.#links !== undefined) this.#links.silenceMs = AGENT_SILENCE_MS;
+    } else if ('failed' in order) {
       declareFailed(this.#control, ...order.failed);
       this.#wake();
     } else if ('ask' in order) this.#ask();

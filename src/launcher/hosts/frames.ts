@@ -40,6 +40,8 @@ export type Order =
   | { readonly signal: NodeJS.Signals; readonly rank: number }
   /** A rank has failed, as the control memory has it. */
   | { readonly failed: readonly [rank: number, kind: number, value: number] }
+  /** All ranks have been running for a while. */
+  | { readonly up: true }
   /** What do your ranks wait in? */
   | { readonly ask: true }
   /** For the ranks that are joining. */
@@ -85,8 +87,10 @@ export type Report =
   | { readonly started: number; readonly pid: number }
   /** The ranks of this host cannot reach the others. */
   | { readonly apart: string }
-  /** No rank of this host can run, or this one cannot. */
-  | { readonly unable: string; readonly rank?: number }
+  /** For so many milliseconds this host has heard nothing from that of a rank. */
+  | { readonly silent: number; readonly ms: number }
+  /** No rank of this host can run, or this one cannot. `wrong`: the command line is. */
+  | { readonly unable: string; readonly rank?: number; readonly wrong?: boolean }
   | { readonly out: string; readonly rank: number; readonly stream: 0 | 1 }
   | { readonly card: string; readonly rank: number }
   | { readonly ended: RankEnd }
@@ -112,7 +116,7 @@ export const BEAT_MS = 1000;
 export const HOST_SILENCE_MS = 9000;
 export const STARTING_SILENCE_MS = 30_000;
 /** Between agents. The launcher's word comes first, unless it is the network between two hosts that is down. */
-export const AGENT_SILENCE_MS = 20_000;
+export const AGENT_SILENCE_MS = 11_000;
 /** A launcher from which an agent hears nothing for so long is gone; one that is stopped says so before. */
 export const LAUNCHER_SILENCE_MS = 60_000;
 

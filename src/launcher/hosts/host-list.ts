@@ -21,7 +21,8 @@ const NAME = /^[^\s,:#=-][^\s,:#=]*$/;
 export function readHosts(text: string): HostSlots[] {
   return text.split(',').map((word) => {
     const found = hostAndSlots(word.trim());
-    if (found === undefined) throw argumentTypeError(`--hosts must be host[:ranks],…, not ${show(text)}`);
+    const must = '--hosts must be host[:ranks],…, with at least one rank each';
+    if (found === undefined) throw argumentTypeError(`${must}, not ${show(text)}`);
     return found;
   });
 }

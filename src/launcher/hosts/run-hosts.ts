@@ -235,11 +235,17 @@ class HostsJob implements LinkWatcher {
   // ---- what agents tell --------------------------------------------------------------------------------------------
 
   report(link: AgentLink, said: Parameters<LinkWatcher['report']>[1]): void {
-    if ('out' in said) link.pushTo(this.#streams[said.rank][said.stream], said.out);
+    const rank = rankOf(said);
+    if (this.#gone.has(link)) return;
+    if (rank !== undefined && !link.ranks.includes(rank)) {
+      this.lost(link, `it speaks for rank ${rank}, which is not there`);
+      link.leave();
+    } else if ('out' in said) link.pushTo(this.#streams[said.rank][said.stream], said.out);
     else if ('ready' in said) this.#ready.set(link, { fd: said.ready, hub: said.hub });
     else if ('started' in said) this.#hasStarted(said.started, said.pid);
     else if ('apart' in said) this.#isApart(link, said.apart);
-    else if ('unable' in said) this.#unable(link, said.unable, said.rank);
+    else if ('silent' in said) this.#isCutOff(link, said.silent, said.ms);
+    else if ('unable' in said) this.#unable(link, said);
     else if ('card' in said) {
       this.#setState(said.rank, RankState.JOINED);
       this.#cards.add(said.rank, said.card);
@@ -264,9 +270,10 @@ class HostsJob implements LinkWatcher {
     for (const line of text.split(/\r?\n/)) stderr.write(`onesided: ${host}: ${line}\n`);
   }
 
-  lost(link: AgentLink, why: string): void {
+  lost(link: AgentLink, why: string, reached = link.hello !== undefined): void {
     this.#gone.add(link);
-    this.#fail(link.hello === undefined ? `cannot reach ${link.host}: ${why}` : `lost ${link.host}: ${why}`);
+    const what = link.hello !== undefined ? 'lost ' : reached ? 'cannot start ranks on ' : 'cannot reach ';
+    this.#fail(`${what}${link.host}: ${why}`);
     for (const rank of link.ranks) {
       if (this.#streams[rank] === undefined || this.#ended.has(rank)) continue;
       this.#ended.add(rank);
@@ -282,23 +289,34 @@ class HostsJob implements LinkWatcher {
   }
 
   #areUp(): void {
-    for (const link of this.#links) link.hasStarted();
+    for (const link of this.#links) {
+      link.hasStarted();
+      link.send({ up: true });
+    }
   }
 
   /** That is an error of ranks that join; others need not reach each other. */
   #isApart({ host }: AgentLink, why: string): void {
     const hub = this.#linkOf(0)!.host;
-    this.#apart = `${host} cannot connect to ${hub} at ${why}; firewalls must allow TCP connections between the hosts`;
+    this.#apart =
+      `${host} cannot connect to ${hub} at ${why}; firewalls must allow TCP connections between the hosts, ` +
+      `and ONESIDED_ADDRESS on ${hub} says at which address the others reach it`;
     if (!this.#cards.isEmpty) this.#fail(this.#apart);
   }
 
-  #unable(link: AgentLink, why: string, rank: number | undefined): void {
+  /** Both are there: it is the network between them. */
+  #isCutOff({ host }: AgentLink, rank: number, ms: number): void {
+    const other = this.#linkOf(rank)?.host;
+    this.#fail(`${host} and ${other} do not reach each other any more: nothing came for ${ms / 1000} s`);
+  }
+
+  #unable(link: AgentLink, { unable: why, rank, wrong }: Extract<Report, { unable: unknown }>): void {
     if (rank !== undefined) {
       const message = `cannot start rank ${rank} on ${link.host}: ${why}`;
       this.supervisor.abort(1, { kind: 'start', rank, message });
       return;
     }
-    this.#fail(`${link.host}: ${why}`);
+    this.#fail(`${link.host}: ${why}`, wrong === true ? 2 : 1);
     for (const own of link.ranks) this.#end(own);
   }
 
@@ -329,8 +347,8 @@ class HostsJob implements LinkWatcher {
     this.supervisor.ended(rank, { code: 0 });
   }
 
-  #fail(message: string): void {
-    this.supervisor.abort(1, { kind: 'host', message });
+  #fail(message: string, exitCode = 1): void {
+    this.supervisor.abort(exitCode, { kind: 'host', message });
     this.#changed?.();
   }
 
@@ -401,6 +419,14 @@ class HostsJob implements LinkWatcher {
     const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
     await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
   }
+}
+
+/** The rank that an agent speaks of as its own. */
+function rankOf(said: Parameters<LinkWatcher['report']>[1]): number | undefined {
+  if ('rank' in said) return said.rank;
+  if ('started' in said) return said.started;
+  if ('ended' in said) return said.ended.rank;
+  return 'doing' in said ? said.doing.rank : undefined;
 }
 
 /** Agents that share memory, which is theirs alone. */
