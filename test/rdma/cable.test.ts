@@ -107,7 +107,7 @@ describe.skipIf(process.getuid!() !== 0)('two hosts and a cable (needs root)', (
     ip('-n', HOSTS[1], 'link', 'set', 'cable0', 'up');
     const [one, other] = HOSTS;
     expect(said[1]).toMatch(
-      new RegExp(`onesided: (${one} and ${other}|${other} and ${one}) do not reach each other any more: nothing came for`),
+      new RegExp(`onesided: (${one} and ${other}|${other} and ${one}) do not reach each other any more: nothing came`),
     );
     expect(said[1]).not.toContain('exited with');
   });
