@@ -9,7 +9,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { PEERS, type Peer } from './peers.ts';
+import type { Peer } from './peers.ts';
 import { ProgramError, type Report, ROOT } from './programs.ts';
 
 const DEADLINE = 120;
@@ -70,9 +70,8 @@ export function gupsIn(output: string, words: number): number | undefined {
   return Number(gups);
 }
 
-/** Runs hpcc on Open MPI. */
-export async function runHpcc(words: number, ranks: number): Promise<Report> {
-  const { launcher, env, launch } = PEERS.find(({ name }) => name === 'openmpi') as Peer;
+/** Runs hpcc. @param peer Open MPI */
+export async function runHpcc({ launcher, env, launch }: Peer, words: number, ranks: number): Promise<Report> {
   mkdirSync(join(ROOT, 'build'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, 'build/hpcc-'));
   const output = join(folder, 'hpccoutf.txt');

@@ -1,7 +1,7 @@
 /**
  * `npm run bench`: our windows beside MPICH and Open MPI, in one run.
  *
- *     npm run bench -- [--json FILE] [--filter ID] [--rounds 3] [--quick] [--ranks threads] [--check]
+ *     npm run bench -- [--json FILE] [--filter ID] [--rounds 3] [--quick] [--ranks threads] [--tcp] [--check]
  *
  * A row's programs run in turn, ours, MPICH's, Open MPI's, several rounds; what counts is the median of the rounds'
  * medians. The rules that hold on all sides stand in peers/rma.c. A ratio above 1 always means that we are ahead of the
@@ -10,6 +10,8 @@
  *   --filter ID   rows whose id contains this; several with commas
  *   --quick       one round with few and short samples
  *   --ranks threads   our ranks are worker threads
+ *   --tcp         ranks reach each other by TCP alone, on the loopback interface: ours through libfabric, the peers by
+ *                 what they have for it, and two processes with a socket as the limit
  *   --check       exit code 1 if a row misses its threshold in rows.ts
  */
 import { spawn } from 'node:child_process';
@@ -20,9 +22,20 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { runHpcc } from './hpcc-peer.ts';
 import { inRange, oneOf, orExplain, wholeNumber } from './options.ts';
-import { installed, LPF, lmdbIsInstalled, PEERS, type Peer, runLmdb, runMemcpy, runPeer } from './peers.ts';
+import {
+  installed,
+  LPF,
+  lmdbIsInstalled,
+  PEERS,
+  type Peer,
+  runLmdb,
+  runMemcpy,
+  runPeer,
+  runSockets,
+  TCP_PEERS,
+} from './peers.ts';
 import { ProgramError, type Report, ROOT, reportIn, run } from './programs.ts';
-import { type RankProgram, ROWS, type Row } from './rows.ts';
+import { type RankProgram, ROWS, type Row, TCP_ROWS } from './rows.ts';
 import { judge, type RowResult, type Summary, summarize } from './statistics.ts';
 import { closing, digits, heading, Status, tableRow } from './table.ts';
 
@@ -35,6 +48,7 @@ const { values, rounds, rows } = orExplain(
         rounds: { type: 'string' },
         quick: { type: 'boolean', default: false },
         ranks: { type: 'string', default: 'processes' },
+        tcp: { type: 'boolean', default: false },
         check: { type: 'boolean', default: false },
       },
     });
@@ -42,9 +56,11 @@ const { values, rounds, rows } = orExplain(
     inRange('--rounds', rounds, 1, 1000);
     oneOf('--ranks', values.ranks, ['processes', 'threads']);
     const filters = values.filter.split(',');
-    const rows = ROWS.filter(({ id }) => filters.some((filter) => id.includes(filter)));
+    if (values.tcp && values.ranks !== 'processes') throw new Error('--tcp is between processes');
+    const known = values.tcp ? TCP_ROWS : ROWS;
+    const rows = known.filter(({ id }) => filters.some((filter) => id.includes(filter)));
     if (rows.length === 0)
-      throw new Error(`no row's id contains '${values.filter}'; the rows are ${ROWS.map(({ id }) => id).join(', ')}`);
+      throw new Error(`no row's id contains '${values.filter}'; the rows are ${known.map(({ id }) => id).join(', ')}`);
     return { values, rounds, rows };
   },
   fileURLToPath(import.meta.url),
@@ -76,9 +92,14 @@ function lengthOf(program: string, args: readonly string[]): readonly string[] {
   return LENGTH;
 }
 
+/** How our ranks reach each other, and how the peers' do. */
+const PROVIDER = values.tcp ? ['--provider', 'libfabric'] : [];
+const ALL_PEERS = values.tcp ? TCP_PEERS : PEERS;
+
 async function runOurs({ program, args, field = 'milliseconds' }: RankProgram, ranks: number): Promise<Report> {
   const launch = [
     ...[join(ROOT, 'dist/cli/main.js'), 'run', '-n', String(ranks), '--ranks', values.ranks, '--timeout', '100'],
+    ...PROVIDER,
     join(ROOT, `build/programs/bench/${program}.js`),
     '--',
   ];
@@ -110,8 +131,8 @@ async function beside(others: number, work: () => Promise<void>): Promise<void> 
 const taken = new Map<string, number[][]>();
 const notes = new Map<string, string>();
 const libraries: Record<string, string> = {};
-const absent = PEERS.filter(({ compiler, launcher }) => !installed(compiler) || !installed(launcher));
-const present = PEERS.filter((peer) => !absent.includes(peer));
+const absent = ALL_PEERS.filter(({ compiler, launcher }) => !installed(compiler) || !installed(launcher));
+const present = ALL_PEERS.filter((peer) => !absent.includes(peer));
 const lpf = LPF.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher));
 const hpcc = installed('hpcc') && installed('mpirun.openmpi');
 const hasLmdb = lmdbIsInstalled();
@@ -120,7 +141,8 @@ const usesFallback = new Set<string>();
 
 async function runRowOnPeer(peer: Peer, row: Row, key: string): Promise<Report | undefined> {
   const { program, args } = row.peer!;
-  if (program === 'hpcc') return hpcc && peer.name === 'openmpi' ? runHpcc(Number(args[0]), row.ranks) : undefined;
+  if (program === 'hpcc')
+    return hpcc && peer.name === 'openmpi' ? runHpcc(peer, Number(args[0]), row.ranks) : undefined;
   const all = [...args, ...lengthOf(program, args)];
   if (!usesFallback.has(key)) {
     try {
@@ -141,12 +163,13 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
   const ours: number[][] = [];
   const memcpy: number[][] = [];
   const lmdb: number[][] = [];
+  const sockets: Record<'spin' | 'sleep', number[][]> = { spin: [], sleep: [] };
   const failed = new Map<string, string>();
   const wanted =
     row.peer === undefined
       ? []
       : row.peer.program === 'hpcc'
-        ? PEERS.filter(({ name }) => name === 'openmpi')
+        ? ALL_PEERS.filter(({ name }) => name === 'openmpi')
         : row.peer.program === 'bsp'
           ? lpf
           : present;
@@ -183,6 +206,12 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
         lmdb.push([...(await runLmdb(row.ranks, CONTENDED)).samples]);
       });
     }
+    for (const how of row.sockets === undefined ? [] : (['spin', 'sleep'] as const)) {
+      await attempt(`sockets, ${how}`, async () => {
+        const report = await runSockets([row.sockets!, how, ...LENGTH]);
+        if (report !== undefined) sockets[how].push([...report.samples]);
+      });
+    }
     if (row.memcpy !== undefined) {
       await attempt('memcpy', async () => {
         const report = await runMemcpy([row.memcpy!, ...LENGTH]);
@@ -202,6 +231,13 @@ async function measureRow(row: Row, status: Status, label: string): Promise<RowR
   // The table has no column for these.
   for (const name of [...LPF.map(({ name }) => name), 'lmdb'])
     if (peers[name] !== undefined) remarks.push(`${name}: ${digits(peers[name].median)}`);
+  for (const [how, words] of [
+    ['spin', 'look again and again'],
+    ['sleep', 'sleep'],
+  ] as const) {
+    const limit = summarize(sockets[how]);
+    if (limit !== undefined) remarks.push(`two processes with a socket that ${words}: ${digits(limit.median)}`);
+  }
   const onesided = failed.has('onesided') ? undefined : summarize(ours);
   if (onesided !== undefined) measured.set(row.id, onesided);
   return judge(row, {

@@ -17,7 +17,7 @@ export interface Peer {
   /** Arguments of the launcher. */
   launch(ranks: number): readonly string[];
   /** Tried where the defaults fail, and in words. */
-  readonly fallback?: { readonly env: NodeJS.ProcessEnv; readonly words: string };
+  readonly fallback?: { readonly env: NodeJS.ProcessEnv; readonly words: string } | undefined;
 }
 
 /**
@@ -44,6 +44,19 @@ export const PEERS: readonly Peer[] = [
     fallback: { env: { OMPI_MCA_osc: 'sm' }, words: '--mca osc sm' },
   },
 ];
+
+/**
+ * The same over TCP alone, also between ranks of one host: Open MPI's osc/rdma fails there (MPI_Win_allocate:
+ * MPI_ERR_WIN), so windows are made of its messages.
+ */
+export const TCP_PEERS: readonly Peer[] = PEERS.map((peer) => ({
+  ...peer,
+  env:
+    peer.name === 'mpich'
+      ? { ...peer.env, UCX_TLS: 'tcp,self', MPIR_CVAR_NOLOCAL: '1' }
+      : { ...peer.env, OMPI_MCA_pml: 'ob1', OMPI_MCA_btl: 'tcp,self', OMPI_MCA_osc: 'pt2pt' },
+  fallback: undefined,
+}));
 
 /** LPF's commands are in the path, or in `bin/` of the folder that `LPF_HOME` names. */
 const LPF_BIN = process.env['LPF_HOME'] === undefined ? '' : `${join(process.env['LPF_HOME'], 'bin')}/`;
@@ -89,7 +102,7 @@ function modified(path: string): number {
 }
 
 /** Compiles a program of bench/peers/ unless that has been done. @returns the binary */
-async function compile(program: string, compiler: string, flags: readonly string[] = []): Promise<string> {
+export async function compile(program: string, compiler: string, flags: readonly string[] = []): Promise<string> {
   mkdirSync(BINARIES, { recursive: true });
   const binary = join(
     BINARIES,
@@ -119,6 +132,12 @@ export async function runPeer(
 export async function runMemcpy(args: readonly string[]): Promise<Report | undefined> {
   if (!installed('cc')) return undefined;
   return reportIn(await run(await compile('memcpy', 'cc'), args));
+}
+
+/** Two processes with a TCP connection, or undefined without a C compiler. @param args what bench/peers/sockets.c takes */
+export async function runSockets(args: readonly string[]): Promise<Report | undefined> {
+  if (!installed('cc')) return undefined;
+  return reportIn(await run(await compile('sockets', 'cc'), args));
 }
 
 /** Whether Node finds the package `lmdb` from this folder. */

@@ -47,6 +47,8 @@ export interface Row {
   };
   /** What bench/peers/memcpy.c is asked for. */
   readonly memcpy?: string;
+  /** What bench/peers/sockets.c is asked for. */
+  readonly sockets?: string;
   /** An earlier row that this one is compared with: that of the `Sync` form, or of a quiet machine. */
   readonly beside?: string;
   /** Programs that keep a core busy each, meanwhile. */
@@ -187,6 +189,39 @@ function contended(what: 'lock' | 'map', ranks: number, busy: 0 | 1): Row {
     peer: { program: 'contended', args: [what] },
     required: busy === 0 ? { ratio: 1 } : { ratio: 1, timesBeside: 2 / share },
     ...(busy > 0 && { busy, beside: quiet }),
+  };
+}
+
+/** A row over TCP, beside sockets. */
+function overTcp(direction: 'put' | 'get', bytes: number): Row {
+  return rma(`${direction}-flush/${bytes}`, 2, { ratio: 1 }, { sockets: `${direction}/${bytes}` });
+}
+
+/** With `--tcp`: ranks that reach each other by TCP alone. The target waits in a barrier. */
+export const TCP_ROWS: readonly Row[] = [
+  ...[8, 65536, 1048576].flatMap((bytes) => [overTcp('put', bytes), overTcp('get', bytes)]),
+  ...['fop-flush/8', 'cas-flush/8', 'acc-flush/8', 'getacc-flush/8', 'acc-flush-double/8'].map((name) =>
+    rma(name, 2, { ratio: 1 }),
+  ),
+  ...['lock-put-unlock/8', 'lockall-put/8', 'fence-put-fence/8', 'pscw-put/8'].map((name) =>
+    rma(name, 2, { ratio: 1 }),
+  ),
+  rma('put-bandwidth/8', 2, { ratio: 1 }),
+  rma('put-bandwidth/65536', 2, { ratio: 1 }),
+  rma('put-bandwidth/1048576', 2, { ratio: 1 }),
+  rma('get-bandwidth/1048576', 2, { ratio: 1 }),
+  rma('put-vector/64x64', 2, { ratio: 1 }),
+  rma('barrier/2', 2, { ratio: 1 }),
+  { ...gups('aggregated', { ratio: 1 }), ...smallTable('aggregated') },
+  lu('lu', 1024, 2, { ratio: 1 }),
+];
+
+/** Of 2 MiB: an update takes a round trip. */
+function smallTable(variant: string): Pick<Row, 'ours' | 'peer'> {
+  const words = String(2 ** 18);
+  return {
+    ours: { program: 'hpcc/random-access', args: ['--variant', variant, '--words', words], field: 'gups' },
+    peer: { program: 'hpcc', args: [words] },
   };
 }
 

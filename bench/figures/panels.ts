@@ -207,10 +207,10 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     return beside === undefined ? panels : [...panels, { title: 'losses', chart: beside, marks: [] }];
   },
   T6: (chart) =>
-    [chart, chart.beside, chart.beside?.beside]
+    [chart, chart.beside, chart.beside?.beside, chart.beside?.beside?.beside]
       .filter((one) => one !== undefined)
       .map((one, k) => ({
-        title: ['pace', 'order of targets', 'auto, after its tries'][k],
+        title: ['pace', 'order of targets', 'processes apart', 'auto, after its tries'][k],
         chart: { ...one, x: { ...one.x, all: true } },
         marks: [],
       })),

@@ -11,6 +11,7 @@ import { median } from '../statistics.ts';
 import type { Fence } from './figure.ts';
 import { handled, heldBack, hiding } from './handles.ts';
 import { listed } from './layout-runs.ts';
+import { shifted } from './shifts.ts';
 import { relations } from './supersteps.ts';
 import { many, single, updates } from './updates.ts';
 
@@ -322,4 +323,5 @@ export const PROGRAMS = {
   hiding,
   listed,
   relations,
+  shifted,
 };

@@ -3,6 +3,7 @@
  * as the paper has them. A run has one superstep of that kind, after one with a word to the same processes, which makes
  * the connections; runs differ in their seed, which draws slots, back-offs and losses.
  */
+import type { Communicator } from 'onesided';
 import { type BspOptions, type BspStatistics, begin } from 'onesided/bsp';
 import { type Fabric, type FaultOptions, runTasks } from 'onesided/fabrics';
 import { forEach } from './figure.ts';
@@ -23,6 +24,8 @@ export interface Shift {
   readonly pattern?: 'shift' | 'total';
   readonly options: BspOptions;
   readonly faults?: FaultOptions;
+  /** Processes compute for up to so many microseconds before each superstep, drawn anew (default: 0). */
+  readonly skew?: number;
   /** Supersteps of the same kind before the measured one (default: 0). */
   readonly warm?: number;
   /** Supersteps that are measured (default: 1). */
@@ -41,63 +44,73 @@ export interface Step {
   /** The pace of the superstep, as process 0 has it. */
   readonly slots: number;
   readonly slot: number;
+  readonly whole: boolean;
+  readonly isTrying: boolean;
   /** Values that are not those that were put. */
   readonly errors: number;
 }
 
 /** Each superstep that was measured, in one run. */
 export async function supersteps(fabric: Fabric, shift: Shift, seed: number): Promise<Step[]> {
-  const { processes, words, pattern = 'shift', options, faults, warm = 0, steps = 1 } = shift;
-  const all = await runTasks(
-    processes,
-    async (world) => {
-      const bsp = await begin(world, { counts: 'tree', ...options, report: true });
-      const { pid } = bsp;
-      const others = pattern === 'shift' ? 1 : processes - 1;
-      const came = new Float32Array(others * words);
-      const mine = new Float32Array(words);
-      bsp.pushReg(came);
-      await bsp.sync();
-      const puts = (count: number): void => {
-        for (let k = 0; k < others; k++) bsp.put((pid + 1 + k) % processes, mine, came, k * words, count);
-      };
-      const put = (source: number, step: number): number => 1 + 100 * source + step;
-      puts(1);
-      await bsp.sync();
-      const found: Measured[] = [];
-      for (let step = 0; step < warm + steps; step++) {
-        mine.fill(put(pid, step));
-        const before = bsp.statistics();
-        const began = world.now();
-        puts(words);
-        await bsp.sync();
-        const ended = world.now();
-        let errors = 0;
-        for (let k = 0; k < others; k++) {
-          const value = put((pid - 1 - k + processes) % processes, step);
-          for (const one of came.subarray(k * words, (k + 1) * words)) if (one !== value) errors++;
-        }
-        found.push({ began, ended, errors, before, after: bsp.statistics() });
-      }
-      const { supersteps: told } = await bsp.report();
-      await bsp.end();
-      return found.slice(warm).map((one, k) => ({ ...one, delivery: told.at(k - steps)!.communication }));
-    },
-    { fabric, seed, ...(faults !== undefined && { faults }) },
-  );
+  const { processes, steps = 1, faults } = shift;
+  const run = { fabric, seed, ...(faults !== undefined && { faults }) };
+  const all = await runTasks(processes, (world) => shifted(world, shift), run);
   return Array.from({ length: steps }, (_, k) => together(all.map((steps) => steps[k])));
 }
 
-interface Measured {
+/** What the process of `world` has found in each superstep that is measured. */
+export async function shifted(world: Communicator, shift: Omit<Shift, 'processes'>): Promise<Measured[]> {
+  const { words, pattern = 'shift', options, skew = 0, warm = 0, steps = 1 } = shift;
+  const bsp = await begin(world, { counts: 'tree', ...options, report: true });
+  const { pid, nprocs } = bsp;
+  const others = pattern === 'shift' ? 1 : nprocs - 1;
+  const came = new Float32Array(others * words);
+  const mine = new Float32Array(words);
+  bsp.pushReg(came);
+  await bsp.sync();
+  const puts = (count: number): void => {
+    for (let k = 0; k < others; k++) bsp.put((pid + 1 + k) % nprocs, mine, came, k * words, count);
+  };
+  const put = (source: number, step: number): number => 1 + 100 * source + step;
+  puts(1);
+  await bsp.sync();
+  let drawn = (world.job.tasks?.seed ?? 0) + pid + 1;
+  const found: Omit<Measured, 'delivery'>[] = [];
+  for (let step = 0; step < warm + steps; step++) {
+    mine.fill(put(pid, step));
+    if (skew > 0) {
+      drawn = (Math.imul(drawn, 1_664_525) + 1_013_904_223) >>> 0;
+      await world.compute((skew * drawn) / 2 ** 32);
+    }
+    const before = bsp.statistics();
+    const began = world.now();
+    puts(words);
+    await bsp.sync();
+    const ended = world.now();
+    let errors = 0;
+    for (let k = 0; k < others; k++) {
+      const value = put((pid - 1 - k + nprocs) % nprocs, step);
+      for (const one of came.subarray(k * words, (k + 1) * words)) if (one !== value) errors++;
+    }
+    found.push({ began, ended, errors, before, after: bsp.statistics() });
+  }
+  const { supersteps: told } = await bsp.report();
+  await bsp.end();
+  return found.slice(warm).map((one, k) => ({ ...one, delivery: told.at(k - steps)!.communication }));
+}
+
+/** A superstep of one process; microseconds. */
+export interface Measured {
   readonly began: number;
   readonly ended: number;
+  readonly delivery: number;
   readonly errors: number;
   readonly before: BspStatistics;
   readonly after: BspStatistics;
 }
 
 /** One superstep of all processes. */
-function together(all: readonly (Measured & { readonly delivery: number })[]): Step {
+function together(all: readonly Measured[]): Step {
   const sum = (of: (one: Measured) => number): number => all.reduce((total, one) => total + of(one), 0);
   const counted = (of: (statistics: BspStatistics) => number | undefined): number =>
     sum(({ before, after }) => (of(after) ?? 0) - (of(before) ?? 0));
@@ -109,6 +122,8 @@ function together(all: readonly (Measured & { readonly delivery: number })[]): S
     resent: counted((statistics) => statistics.datagrams?.resent),
     slots: pacing?.slots ?? 0,
     slot: pacing?.slot ?? 0,
+    whole: pacing === undefined || pacing.whole,
+    isTrying: pacing?.isTrying === true,
     errors: sum(({ errors }) => errors),
   };
 }

@@ -381,6 +381,6 @@ function carriedBy({ delivery, pacing }: Read, datagrams: Datagrams | undefined,
     return { carrier: kind.carrier!, chooser: kind.chooser };
   }
   const packet = pacing?.packet ?? datagrams!.port.most;
-  const how = { pacer: pacing && pacerOf(pacing), packet, seeds };
+  const how = { pacer: pacing && pacerOf(pacing, datagrams === undefined), packet, seeds };
   return { carrier: (comm, user) => new PacedCarrier(comm, user, (below) => packets(comm, below), how) };
 }

@@ -55,8 +55,9 @@ export interface BspOptions extends WaitOptions {
    * docs/references.md). `none`, the default: no packets, or datagrams as soon as they can. `{ slot: 1500 }`: each
    * process sends a packet in each cycle of as many slots as processes send, at the beginning of a slot that it draws;
    * `Q` is another number of slots. `slots`: the same with slots of the time that the network takes for a packet, which
-   * unpaced supersteps of the same kind tell first. `auto`: for each kind of supersteps what was best of five ways. It
-   * helps where processes share a wire, and hardly ever on a switch. Errors: `ERR_ARG` with another delivery.
+   * unpaced supersteps of the same kind tell first. `auto`: for each kind of supersteps what was best of all that it
+   * tried. It helps where processes share a wire, and where a switch has too little room. Errors: `ERR_ARG` with
+   * another delivery.
    */
   readonly pacing?: PacingOption;
   /** Keeps what each superstep does, for `Bsp.report` (default: false). Costs some 0.1 µs a superstep. */

@@ -78,8 +78,9 @@ function numberIn(name: string, value: unknown, least: number, most: number, wha
   );
 }
 
-export function pacerOf({ how, slot, slots }: ReadPacing): Pacer {
-  if (how === 'auto') return new PacedByTrial();
+/** @param mayBeWhole the network takes whole chunks, too */
+export function pacerOf({ how, slot, slots }: ReadPacing, mayBeWhole: boolean): Pacer {
+  if (how === 'auto') return new PacedByTrial(mayBeWhole);
   if (how === 'slots') return new PacedByRule();
   return new FixedPace(slot, slots === 0 ? undefined : slots);
 }

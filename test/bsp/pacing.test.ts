@@ -366,22 +366,25 @@ test('chunks for which there is no room wait at their senders, while gets are an
 
 describe("pacing: 'auto'", () => {
   test.each([...COUNTS])('keeps what costs nothing where the network is a switch, counts %s', async (counts) => {
-    const steps = 30;
+    const steps = 80;
+    const tries = 61;
     const outcomes = await shifted(4, { pacing: 'auto', counts }, () => 60_000, steps, { seed: 3 });
     const [{ times, statistics }] = outcomes;
     for (const one of outcomes) {
       expect(one.errors).toBe(0);
-      expect(one.statistics.pacing!.isTrying).toBe(false);
+      // Packets have headers.
+      expect(one.statistics.pacing).toMatchObject({ isTrying: false, whole: true });
       expect([one.statistics.pacing!.slots, one.statistics.pacing!.slot]).toEqual([
         statistics.pacing!.slots,
         statistics.pacing!.slot,
       ]);
     }
     const unpaced = (await shifted(4, { pacing: { slot: 0 }, counts }, () => 60_000, 8, { seed: 3 }))[0].times;
-    const best = Math.min(...times.slice(1, 16));
+    const best = Math.min(...times.slice(1, tries));
     // The trials are bounded, and what comes after them is as good as the best of them.
     for (const time of times.slice(1)) expect(time).toBeLessThan(1.3 * unpaced.at(-1)!);
-    for (const time of times.slice(16)) expect(time).toBeLessThan(1.05 * best);
+    const later = times.slice(tries);
+    expect(later.reduce((sum, time) => sum + time, 0) / later.length).toBeLessThan(1.05 * best);
   });
 
   test("and 'slots' measures, then has as many slots as processes send", async () => {

@@ -66,6 +66,8 @@ export class PacedCarrier implements Carrier {
   readonly #below: PacketCarrier;
   readonly #pacing: Pacing;
   readonly #size: PacketSize;
+  /** Where chunks are not cut. */
+  readonly #wholeSize: PacketSize;
   readonly #slots = new Slots();
   #pace = UNPACED;
   /** Of the targets that have packets left, in the order in which their chunks were given: the Latin square's. */
@@ -101,6 +103,7 @@ export class PacedCarrier implements Carrier {
     this.#pacing = pacing;
     const { mostPieces, headBytes, lossy } = this.#below;
     this.#size = { bytes: pacing.packet - headBytes, pieces: mostPieces };
+    this.#wholeSize = { bytes: CHUNK_BYTES, pieces: mostPieces };
     this.service = lossy && { serve: () => this.#serve(), isAskedBy: (cq) => lossy.comeBy(cq) };
   }
 
@@ -248,12 +251,13 @@ export class PacedCarrier implements Carrier {
   /** A packet that was lost, or the next one of the first target that can take one. False if there is none. */
   #sendOne(): boolean {
     const lines = this.#lines;
+    const { whole } = this.#pace;
     if (this.#resendOne()) return true;
-    for (let i = 0; i < lines.length; i++) {
+    for (let i = 0; i < Math.min(lines.length, whole ? 1 : lines.length); i++) {
       const at = (this.#turn + i) % lines.length;
       const line = lines[at];
       if (!this.#below.isReady(line.pid)) continue;
-      const packet = line.take(this.#size);
+      const packet = line.take(whole ? this.#wholeSize : this.#size);
       this.#below.sendPacket(line.pid, packet, !line.isEmpty);
       this.#counts.packets++;
       // The next one has moved to its place.

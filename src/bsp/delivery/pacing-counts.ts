@@ -20,6 +20,8 @@ export interface PacingStatistics {
   /** Of the last superstep: slots of a cycle, and their microseconds; 0: packets left as soon as they could. */
   readonly slots: number;
   readonly slot: number;
+  /** Of the last superstep: chunks left whole, since packets cost more than they gain (`pacing: 'auto'`). */
+  readonly whole: boolean;
   /** Whether the pace of the last superstep was a try, by `pacing: 'auto'`, or a measurement, by `'slots'`. */
   readonly isTrying: boolean;
 }

@@ -13,9 +13,13 @@ export interface Pace {
   readonly slots: number;
   /** Microseconds of a slot (ε); 0: packets leave as soon as they can. */
   readonly slot: number;
+  /** Chunks leave whole, not in packets. */
+  readonly whole: boolean;
 }
 
-export const UNPACED: Pace = { slots: 1, slot: 0 };
+export const UNPACED: Pace = { slots: 1, slot: 0, whole: false };
+/** As without the option. */
+export const WHOLE: Pace = { ...UNPACED, whole: true };
 
 function mixed(x: number): number {
   let y = Math.imul(x ^ (x >>> 16), 0x21f0aaad);

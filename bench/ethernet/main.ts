@@ -1,0 +1,295 @@
+/**
+ * `npm run bench:ethernet [-- --hosts 4] [--steps 50] [--only switch] [--docs docs]`: supersteps of onesided/bsp over
+ * TCP (libfabric) between network namespaces of this machine, a process each: the relations of BSP over TCP/IP, with
+ * the paces of `pacing`. Beside them MPI's messages, and one write to a socket, in the same namespaces.
+ *
+ *   --hosts N   processes, each in a namespace of its own (default: 4)
+ *   --steps N   supersteps that are measured (default: 50)
+ *   --only TEXT networks whose name has that text
+ *   --docs DIR  writes results-real-ethernet.md there, and the numbers to figures/real-ethernet.json
+ *
+ * Needs root, iproute2 and libfabric. MPICH and Open MPI are measured where they are installed.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { BspOptions } from 'onesided/bsp';
+import { LONG, type Measured, SHORT, type Spread, spreadOf } from '../figures/shifts.ts';
+import { inRange, orExplain } from '../options.ts';
+import { compile, installed, PEERS, type Peer } from '../peers.ts';
+import { ProgramError, ROOT, reportIn, run } from '../programs.ts';
+import { addressOf, hostOf, NETWORKS, type Network, onNetwork, whyNot } from './networks.ts';
+
+const { hosts, steps, only, docs } = orExplain(() => {
+  const { values } = parseArgs({
+    options: {
+      hosts: { type: 'string', default: '4' },
+      steps: { type: 'string', default: '50' },
+      only: { type: 'string', default: '' },
+      docs: { type: 'string' },
+    },
+  });
+  const read = { ...values, hosts: Number(values.hosts), steps: Number(values.steps) };
+  inRange('--hosts', read.hosts, 2, 16);
+  inRange('--steps', read.steps, 5, 1000);
+  return read;
+});
+
+/** Supersteps before those that are measured: `auto` has tried all then. */
+const WARM = 61;
+/** Microseconds of a frame of 1,518 bytes with what is between frames, at 10 Mbit/s. */
+const FRAME_10 = 1230;
+const MPI_WARM = 5;
+const PEER_SECONDS = 60;
+
+const RELATIONS = [
+  { name: `shift, ${4 * LONG} bytes`, words: LONG, pattern: 'shift' },
+  { name: `shift, ${4 * SHORT} bytes`, words: SHORT, pattern: 'shift' },
+  { name: `total exchange, ${4 * SHORT} bytes`, words: SHORT, pattern: 'total' },
+] as const;
+type Relation = (typeof RELATIONS)[number];
+
+const frameOf = ({ rate }: Network): number => (FRAME_10 * 10) / Number.parseInt(rate, 10);
+
+/** By their names: options of `begin`, and whether it is warmed up as `auto` is. */
+function waysOn(network: Network): Readonly<Record<string, BspOptions>> {
+  const frame = frameOf(network);
+  return {
+    none: {},
+    'packets, unpaced': { pacing: { slot: 0 } },
+    'Q = 1, a frame': { pacing: { slot: frame, Q: 1 } },
+    'Q = senders, a frame': { pacing: { slot: frame } },
+    "'slots'": { pacing: 'slots' },
+    "'auto'": { pacing: 'auto' },
+  };
+}
+
+interface Found {
+  /** Milliseconds. Of the delivery alone, and of the whole superstep, of the process that took longest. */
+  readonly delivery?: Spread;
+  readonly superstep: Spread;
+  /** Of packets that had a slot, the part that left within it, and the most milliseconds that one was late. */
+  readonly kept?: number;
+  readonly lateness?: number;
+  readonly chosen?: string;
+  readonly errors: number;
+}
+
+async function ours(relation: Relation, options: BspOptions): Promise<Found> {
+  const folder = mkdtempSync(join(tmpdir(), 'onesided-ethernet-'));
+  try {
+    const json = join(folder, 'result.json');
+    const list = Array.from({ length: hosts }, (_, host) => `${hostOf(host)}:1`).join(',');
+    const { words, pattern } = relation;
+    const warm = options.pacing === 'auto' ? WARM : MPI_WARM;
+    const shift = JSON.stringify({ words, pattern, warm, steps, options: { delivery: 'packed', ...options } });
+    const program = [join(ROOT, 'build/programs/bench/ranks/figure.js'), '--', '--program', 'shifted'];
+    const where = ['--hosts', list, '--ssh', 'ip netns exec', '--provider', 'libfabric'];
+    const args = [join(ROOT, 'dist/cli/main.js'), 'run', ...where, ...program, '--options', shift, '--json', json];
+    await run(process.execPath, args, { seconds: 120 });
+    return together(
+      Array.from({ length: hosts }, (_, rank) => JSON.parse(readFileSync(`${json}.${rank}`, 'utf8')) as Measured[]),
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+function together(all: readonly (readonly Measured[])[]): Found {
+  const longest = all[0].map((_, k) => Math.max(...all.map((one) => one[k].ended - one[k].began)) / 1000);
+  const delivery = spreadOf(all[0].map((one) => one.delivery / 1000));
+  const errors = all.flat().reduce((sum, one) => sum + one.errors, 0);
+  const found = { delivery, superstep: spreadOf(longest), errors };
+  const paced = all.map((one) => one.at(-1)!.after.pacing);
+  if (paced[0] === undefined) return found;
+  const sum = (of: 'cycles' | 'kept'): number => paced.reduce((total, one) => total + one![of], 0);
+  const { slots, slot, whole } = paced[0];
+  return {
+    ...found,
+    ...(sum('cycles') > 0 && {
+      kept: sum('kept') / sum('cycles'),
+      lateness: Math.max(...paced.map((one) => one!.lateness)) / 1000,
+    }),
+    chosen: whole ? 'chunks' : slot === 0 ? 'unpaced' : `Q = ${slots}, ${slot.toFixed(0)} µs`,
+  };
+}
+
+/** A program of bench/peers/shift.c, started on each host by a command that takes an address for its name. */
+async function peer({ name, compiler, launcher, env }: Peer, row: string, bytes: number): Promise<Found> {
+  const folder = mkdtempSync(join(tmpdir(), 'onesided-ethernet-'));
+  try {
+    const agent = join(folder, 'agent');
+    // `agent ADDRESS COMMAND…`: the last number of an address is that of its host, and one.
+    const prefix = hostOf(0).slice(0, -1);
+    writeFileSync(
+      agent,
+      `#!/bin/sh\nhost=$(( \${1##*.} - 1 ))\nshift\nexec ip netns exec "${prefix}$host" sh -c "$*"\n`,
+      {
+        mode: 0o755,
+      },
+    );
+    const binary = await compile('shift', compiler);
+    const addresses = Array.from({ length: hosts }, (_, host) => addressOf(host));
+    const launch =
+      name === 'openmpi'
+        ? [
+            '--host',
+            addresses.join(','),
+            '-n',
+            `${hosts}`,
+            '--mca',
+            'plm_rsh_agent',
+            agent,
+            '--mca',
+            'btl',
+            'tcp,self',
+            '--mca',
+            'pml',
+            'ob1',
+            '--mca',
+            'btl_tcp_if_include',
+            'eth0',
+            '--mca',
+            'oob_tcp_if_include',
+            'eth0',
+          ]
+        : ['-launcher', 'rsh', '-launcher-exec', agent, '-hosts', addresses.join(','), '-n', `${hosts}`];
+    const args = [
+      binary,
+      row,
+      `${bytes}`,
+      `${steps}`,
+      `${MPI_WARM}`,
+      ...(row === 'write' ? [addresses.join(',')] : []),
+    ];
+    const out = await untilReported(['netns', 'exec', hostOf(0), launcher, ...launch, ...args], {
+      ...env,
+      UCX_TLS: 'tcp,self',
+      UCX_NET_DEVICES: 'eth0',
+    });
+    return { superstep: spreadOf(reportIn(out).samples), errors: 0 };
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/**
+ * Runs `ip` until it has printed a report, then ends it: MPICH 4.0.2 over UCX often waits in MPI_Finalize for ever, for
+ * what other processes send in calls of MPI only.
+ */
+function untilReported(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('ip', args, {
+      env: { ...process.env, ...env },
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let [out, err] = ['', ''];
+    const end = (): void => void process.kill(-child.pid!, 'SIGKILL');
+    const timer = setTimeout(end, 1000 * PEER_SECONDS);
+    child.stderr.on('data', (text: Buffer) => (err += text));
+    child.stdout.on('data', (text: Buffer) => {
+      out += text;
+      if (out.includes(']}')) end();
+    });
+    child.on('error', reject);
+    child.on('close', () => {
+      clearTimeout(timer);
+      if (out.includes(']}')) resolve(out);
+      else reject(new ProgramError(`no report: ${err.trim().split('\n').at(-1)}`));
+    });
+  });
+}
+
+interface Row extends Partial<Found> {
+  readonly network: string;
+  readonly relation: string;
+  readonly way: string;
+  readonly failed?: string;
+}
+
+const rows: Row[] = [];
+const loadBefore = loadavg()[0];
+
+async function row(network: string, relation: string, way: string, measure: () => Promise<Found>): Promise<void> {
+  try {
+    rows.push({ network, relation, way, ...(await measure()) });
+  } catch (error) {
+    rows.push({ network, relation, way, failed: (error as Error).message });
+  }
+  console.log(cells(rows.at(-1)!).join(' · '));
+}
+
+const spread = (one: Spread | undefined): string =>
+  one === undefined ? '' : `${one.mean.toFixed(1)} ± ${one.deviation.toFixed(1)}`;
+
+function cells({ network, relation, way, delivery, superstep, kept, lateness, chosen, failed }: Row): string[] {
+  return [
+    network,
+    relation,
+    way + (chosen === undefined || way.includes('frame') || way.includes('unpaced') ? '' : ` (${chosen})`),
+    failed === undefined ? spread(delivery) : 'failed',
+    failed ?? spread(superstep),
+    kept === undefined ? '' : `${(100 * kept).toFixed(0)} %, ${lateness!.toFixed(1)} ms`,
+  ];
+}
+
+const reason = whyNot();
+if (reason !== undefined) {
+  console.error(`bench:ethernet: ${reason}`);
+  process.exit(2);
+}
+for (const network of NETWORKS.filter(({ name }) => name.includes(only))) {
+  await onNetwork(network, hosts, async () => {
+    for (const relation of RELATIONS) {
+      for (const [way, options] of Object.entries(waysOn(network))) {
+        await row(network.name, relation.name, way, () => ours(relation, options));
+      }
+      for (const one of PEERS.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher))) {
+        const [call, program] = relation.pattern === 'shift' ? ['Sendrecv', 'shift'] : ['Alltoall', 'total'];
+        await row(network.name, relation.name, `${one.name}, MPI_${call}`, () =>
+          peer(one, program, 4 * relation.words),
+        );
+      }
+      const mpi = PEERS.find(({ compiler, launcher }) => installed(compiler) && installed(launcher));
+      if (mpi === undefined || relation.pattern !== 'shift') continue;
+      await row(network.name, relation.name, 'one write to a socket', () => peer(mpi, 'write', 4 * relation.words));
+    }
+  });
+}
+const wrong = rows.reduce((sum, { errors = 0 }) => sum + errors, 0);
+console.log(
+  `${rows.length} rows, ${rows.filter(({ failed }) => failed !== undefined).length} failed, ${wrong} values wrong`,
+);
+if (docs !== undefined) {
+  writeFileSync(join(docs, 'figures/real-ethernet.json'), `${JSON.stringify(rows, null, 1)}\n`);
+  writeFileSync(join(docs, 'results-real-ethernet.md'), page());
+}
+
+function page(): string {
+  const table = rows.map((one) => `| ${cells(one).join(' | ')} |`);
+  return `# Results on ordinary networks
+
+Supersteps of \`onesided/bsp\` over TCP between ${hosts} network namespaces of one machine, a process each:
+${availableParallelism()} cores, ${cpus()[0].model.replace(/ +/g, ' ').trim()}, Node ${process.versions.node};
+a load of ${loadBefore.toFixed(0)} by other programs.
+\`npm run bench:ethernet -- --docs docs\` writes this page: do not edit it.
+
+These are the relations of BSP over TCP/IP, figures 4 to 7 ([T2](results.md#t2), [T4](results.md#t4),
+[T6](results.md#t6)), on real TCP. The kernel limits each port to the rate of the network (\`tbf\`). On the *shared*
+network all hosts together have that rate, as on a bus; but nothing collides, since there is no CSMA/CD in a kernel. So
+the claims about collisions, T1 and T3, have no row here. Datagrams have none: libfabric has them, our provider for it
+does not.
+
+Milliseconds, means and deviations of ${steps} supersteps. *Delivery* is from the end of the counts until everything is
+there; a *superstep* is all of it, with its counts. MPI's calls and the write are timed from a barrier on, without it.
+Slots *kept* are packets that left within their slot, and the most by which one was late: ${hosts} processes take turns
+on ${availableParallelism()} cores here.
+
+| network | relation | way | delivery | superstep or call | slots kept, latest |
+| --- | --- | --- | --- | --- | --- |
+${table.join('\n')}
+`;
+}
