@@ -66,7 +66,7 @@ const LAYERS = {
   'window/calls': [...ranks, ...transfers, ...within('sync'), 'trace', ...within('window')],
   structures: [...ranks, 'window/calls', 'window/creation', 'window/epochs', 'window/path'],
   service: [...ground, 'datatype', 'wait', 'start', 'service/map'],
-  'service/map': ground,
+  'service/map': [...ground, 'wait'],
   'bsp/delivery': [...ranks, 'transfer/requests', 'trace', 'bsp'],
   bsp: [...ranks, 'trace', 'start', 'bsp/delivery', 'bsp/model'],
   'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],

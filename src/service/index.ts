@@ -4,7 +4,7 @@
  *     import { Service } from 'onesided/service';
  */
 import { publicCalls } from '../program-line.ts';
-import { SharedMap } from './map/index.ts';
+import { MapPromises, SharedMap } from './map/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { Service } from './service.ts';
 import { ServiceCounter } from './service-counter.ts';
@@ -15,6 +15,9 @@ export type {
   CodecName,
   CustomCodec,
   EntryOptions,
+  EntryWaitOptions,
+  MapPromises,
+  MapWriteOptions,
   SharedMap,
   SharedMapOptions,
   SharedMapStatistics,
@@ -27,4 +30,4 @@ export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
 export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
 
-publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, RateLimiter);
+publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, MapPromises, RateLimiter);
