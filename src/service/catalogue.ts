@@ -41,10 +41,18 @@ export function fact(what: string, value: number): Fact {
 export interface Shape {
   readonly kind: Kind;
   readonly bytes: number;
+  /** How many of them are mapped at once, from the beginning; default: all. */
+  readonly mapped?: number;
   /** In the order of the catalogue; `MOST_FACTS` at most. */
   readonly facts: readonly Fact[];
   /** What has to be done with its memory, which is all zeros, before anybody else sees it. */
   begin?(memory: ArrayBuffer): void;
+}
+
+/** The memory of a thing, and where it begins in the service's file. */
+export interface Opened {
+  readonly memory: ArrayBuffer;
+  readonly at: number;
 }
 
 export class Catalogue {
@@ -67,7 +75,7 @@ export class Catalogue {
    * needs the lock. While another member has it, the event loop goes on.
    * @param call for messages
    */
-  async open(call: string, name: unknown, shape: Shape): Promise<ArrayBuffer> {
+  async open(call: string, name: unknown, shape: Shape): Promise<Opened> {
     if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
       const rule = `1 to ${NAME_BYTES} letters, digits, dots, dashes or underscores`;
       throw new RmaError('ERR_ARG', `${call}: a name must be ${rule}, not ${show(name)}`);
@@ -85,7 +93,8 @@ export class Catalogue {
     this.#refuseOther(call, name, row, shape);
     const { memory } = this.#members;
     const page = memory.catalogue[row + Entry.PAGE];
-    return memory.native.memoryMap(memory.fd, page * memory.native.pageBytes, shape.bytes);
+    const at = page * memory.native.pageBytes;
+    return { memory: memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes), at };
   }
 
   #find(name: string): number | undefined {

@@ -10,6 +10,7 @@ import { Service } from './service.ts';
 import { ServiceCounter } from './service-counter.ts';
 import { ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
+import { ServiceWindow } from './window/service-window.ts';
 
 export type {
   CodecName,
@@ -29,5 +30,8 @@ export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
 export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
+export type { Interrupted } from './window/robust-stripes.ts';
+export type { ServiceWindow } from './window/service-window.ts';
+export type { WindowHold, WindowHoldAll } from './window/window-locks.ts';
 
-publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, MapPromises, RateLimiter);
+publicCalls(ServiceWindow, Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, MapPromises, RateLimiter);

@@ -24,6 +24,8 @@ import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
 import { queueShape, ServiceQueue, type ServiceQueueOptions } from './service-queue.ts';
+import { ServiceWindow } from './window/service-window.ts';
+import { windowShape } from './window/window-shape.ts';
 
 export interface ServiceOptions {
   /** How many members the service can have at a time, up to 1,000 (default: as many as it has, or 64 if it is new). */
@@ -148,6 +150,23 @@ export class Service {
     return this.#open(name, made.shape, (memory, what) => new ServiceQueue(members, memory, what, made));
   }
 
+  /**
+   * The window of this name: a part for each place, of `length` elements of a type, 0 when it is new. Errors: as
+   * `counter`, `ERR_TYPE`, `ERR_SIZE`.
+   * @param type the constructor of the parts' typed arrays
+   */
+  async window<T extends TypedArray>(
+    name: string,
+    type: TypedArrayConstructor<T>,
+    length: number,
+  ): Promise<ServiceWindow<T>> {
+    const { members } = this.#joined;
+    const made = windowShape(`Service.window(${show(name)})`, members.memory.native, this.places, type, length);
+    const open = (memory: ArrayBuffer, what: string, at: number): ServiceWindow<T> =>
+      new ServiceWindow(members, memory, at, what, made);
+    return this.#open(name, made.shape, open);
+  }
+
   /** The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
   async map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>> {
     const read = readMapOptions(`Service.map(${show(name)})`, options as SharedMapOptions<never>);
@@ -183,12 +202,12 @@ export class Service {
   async #open<T extends object>(
     name: string,
     shape: Shape,
-    make: (memory: ArrayBuffer, what: string) => T,
+    make: (memory: ArrayBuffer, what: string, at: number) => T,
     own = '',
   ): Promise<T> {
     const call = `Service.${shape.kind}`;
     this.#checkIn(call);
-    const memory = await this.#catalogue.open(call, name, shape);
+    const { memory, at } = await this.#catalogue.open(call, name, shape);
     this.#checkIn(call);
     const what = this.#nameOf(shape.kind, name);
     const known = this.#things.get(name);
@@ -197,7 +216,7 @@ export class Service {
       throw new RmaError('ERR_SERVICE_MISMATCH', `${call}: ${both}; give the same`);
     }
     if (known !== undefined) return known.thing as T;
-    const thing = make(memory, what);
+    const thing = make(memory, what, at);
     this.#things.set(name, { own, thing });
     return thing;
   }
@@ -228,6 +247,16 @@ export class Service {
     return `the ${kind} ${show(name)} of the service ${show(this.name)}`;
   }
 
+  /** A service has no collective calls: its members come and go. */
+  barrier(): never {
+    throw noCollective('barrier', 'wait for a notification of a window, an entry of a queue, or a mutex');
+  }
+
+  /** A service has no collective calls. */
+  split(): never {
+    throw noCollective('split', 'join another service, of another name');
+  }
+
   #checkIn(call: string): void {
     if (this.#isLeft)
       throw new RmaError(
@@ -249,6 +278,11 @@ export class Service {
     for (const { thing } of this.#things.values()) (thing as Left).left?.(refuse);
     return true;
   }
+}
+
+function noCollective(call: string, instead: string): RmaError {
+  const why = 'a service has no collective calls, since its members come and go';
+  return new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
 }
 
 /** What has to be told that the member leaves. */
