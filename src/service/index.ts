@@ -4,6 +4,7 @@
  *     import { Service } from 'onesided/service';
  */
 import { publicCalls } from '../program-line.ts';
+import { KeyvStore } from './keyv-store.ts';
 import { MapPromises, SharedMap } from './map/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { Service } from './service.ts';
@@ -12,6 +13,7 @@ import { ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
 import { ServiceWindow } from './window/service-window.ts';
 
+export { KeyvStore } from './keyv-store.ts';
 export type {
   CodecName,
   CustomCodec,
@@ -34,4 +36,14 @@ export type { Interrupted } from './window/robust-stripes.ts';
 export type { ServiceWindow } from './window/service-window.ts';
 export type { WindowHold, WindowHoldAll } from './window/window-locks.ts';
 
-publicCalls(ServiceWindow, Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, MapPromises, RateLimiter);
+publicCalls(
+  KeyvStore,
+  ServiceWindow,
+  Service,
+  ServiceCounter,
+  ServiceMutex,
+  ServiceQueue,
+  SharedMap,
+  MapPromises,
+  RateLimiter,
+);
