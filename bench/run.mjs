@@ -1,6 +1,7 @@
 /**
  * `npm run bench`: builds what is missing, then runs main.ts, which says what its options are; with `--micro` the
- * programs of micro/ instead, with `--types` types.ts.
+ * programs of micro/ instead, with `--types` types.ts, with `--filter service` those of
+ * service/.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -8,6 +9,8 @@ import { join } from 'node:path';
 import { buildWhatIsMissing, root } from './build.mjs';
 
 buildWhatIsMissing();
+const at = process.argv.indexOf('--filter');
+const filter = at < 0 ? undefined : process.argv[at + 1];
 if (process.argv.includes('--micro')) {
   const folder = join(root, 'build/programs/bench/micro');
   for (const name of readdirSync(join(root, 'bench/micro')).sort()) {
@@ -17,6 +20,8 @@ if (process.argv.includes('--micro')) {
   }
 } else if (process.argv.includes('--types')) {
   await import('../build/programs/bench/types.js');
+} else if (filter?.startsWith('service')) {
+  await import('../build/programs/bench/service/main.js');
 } else {
   await import('../build/programs/bench/main.js');
 }

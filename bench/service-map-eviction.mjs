@@ -14,8 +14,10 @@ const { values: args } = parseArgs({
 });
 const ACCESSES = Number(args.accesses);
 const KEYS = Number(args.keys);
-const { SharedMap } = await import(new URL('../src/service/map/index.ts', import.meta.url).href);
-const noLock = { acquire: () => -1, release() {} };
+const { memoryOf, readMapOptions, SharedMap } = await import(
+  new URL('../src/service/map/index.ts', import.meta.url).href
+);
+const noLock = { tryAcquire: () => -1, release() {} };
 
 let state = 12345;
 function random() {
@@ -81,11 +83,12 @@ const lengthOf = (key) => 20 + ((Math.imul(key, 0x9e3779b1) >>> 0) % 480);
 
 for (const bytes of [1 << 20, 4 << 20, 8 << 20]) {
   for (const [name, make] of Object.entries(TRACES)) {
+    const options = readMapOptions('bench', { bytes, codec: 'bytes' });
     const map = SharedMap.create(
       'bench',
-      { buffer: new ArrayBuffer(SharedMap.memoryBytes({ bytes })), byteOffset: 0 },
+      { buffer: new ArrayBuffer(memoryOf(options.geometry)), byteOffset: 0 },
       noLock,
-      { bytes, codec: 'bytes' },
+      options,
     );
     const trace = Int32Array.from({ length: ACCESSES }, make());
     let hits = 0;

@@ -25,14 +25,11 @@ const { values: args } = parseArgs({
 const BLOCK = 20_000;
 const VALUE_BYTES = 200;
 const ours = new URL('../src/service/map/index.ts', import.meta.url).href;
-const { SharedMap } = await import(ours);
+const { memoryOf, readMapOptions, SharedMap } = await import(ours);
 /** As a lock costs that nobody else wants. */
 function ownLock(words) {
   return {
-    acquire(word) {
-      while (Atomics.compareExchange(words, word, 0, 1) !== 0);
-      return -1;
-    },
+    tryAcquire: (word) => (Atomics.compareExchange(words, word, 0, 1) === 0 ? -1 : undefined),
     release: (word) => Atomics.store(words, word, 0),
   };
 }
@@ -78,8 +75,9 @@ function mapStore() {
 }
 
 function ourStore(codec, keys) {
-  const options = { bytes: Math.max(Number(args.bytes), 512 * keys), codec, near: Number(args.near) };
-  const bytes = SharedMap.memoryBytes(options);
+  const given = { bytes: Math.max(Number(args.bytes), 512 * keys), codec, near: Number(args.near) };
+  const options = readMapOptions('bench', given);
+  const bytes = memoryOf(options.geometry);
   const buffer = new SharedArrayBuffer(bytes);
   const map = SharedMap.create('bench', { buffer, byteOffset: 0 }, ownLock(new Int32Array(buffer)), options);
   return {

@@ -20,7 +20,7 @@ export type { ReceiveOptions, SendOptions } from './collective/point-to-point.ts
 export type { RawMemory, TypedArray, TypedArrayConstructor } from './datatype/base-types.ts';
 export { Datatype, type Fields, type RecordOf } from './datatype/datatype.ts';
 export type { Distribution } from './datatype/distribution.ts';
-export type { ElementsOf, OpOn, OriginOf, ResultOf, Swappable } from './datatype/element-types.ts';
+export type { ElementsOf, OpOn, OriginOf, ResultOf, SameElements, Swappable } from './datatype/element-types.ts';
 export type { Order } from './datatype/flatten.ts';
 export { Op, type OpKind } from './datatype/op.ts';
 export type { FetchLayout, Layout, TransferLayout } from './datatype/sides.ts';

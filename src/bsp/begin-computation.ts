@@ -149,7 +149,7 @@ async function beginUnits(core: Core, read: Read, units: Units): Promise<Unit> {
   } catch (error) {
     failure = error;
   }
-  const agreed = comm.collective({ name: 'bsp.begin', steps: () => comm.agree(failure) }, read.wait);
+  const agreed = comm.collective({ name: 'bsp.begin', steps: () => comm.allCould(failure) }, read.wait);
   await agreed.promise;
   if (failure !== undefined) throw failure;
   const { delivery } = agreedOn!;
@@ -207,7 +207,7 @@ function* makeTogether(
   } catch (error) {
     failure = error;
   }
-  const refusal = yield* comm.agree(failure);
+  const refusal = yield* comm.allCould(failure);
   const giveBack = (): void => {
     block?.free();
     group?.close();
@@ -293,7 +293,7 @@ function* joinPort(
   } catch (error) {
     failure = error;
   }
-  const refusal = yield* comm.agree(failure);
+  const refusal = yield* comm.allCould(failure);
   if (failure === undefined && refusal === undefined) return;
   giveBack();
   throw failure ?? notBegun(refusal!);
@@ -324,7 +324,7 @@ function* makeOwnBarrier(
   } catch (error) {
     failure = error;
   }
-  const refusal = yield* comm.agree(failure);
+  const refusal = yield* comm.allCould(failure);
   if (state !== undefined && refusal === undefined) return { state, release };
   release();
   giveBack();

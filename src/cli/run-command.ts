@@ -20,6 +20,7 @@ const OPTIONS = {
   provider: { type: 'string' },
   timeout: { type: 'string' },
   grace: { type: 'string' },
+  'keep-going': { type: 'boolean' },
   'no-prefix': { type: 'boolean' },
   trace: { type: 'string' },
   'trace-events': { type: 'string' },
@@ -45,6 +46,8 @@ ${HOSTS_USAGE}
 ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary}`).join('\n')}
   --timeout S            end the job after S seconds, with exit code 124
   --grace S              give the other ranks S seconds to end after a rank failed (default: 2)
+  --keep-going           go on when ranks fail, for programs that shrink their communicator; the job ends well if
+                         any rank does
   --no-prefix            print no "[rank] " before each line; processes write directly to this terminal
   --trace FILE           record the run; open FILE in https://ui.perfetto.dev or with "onesided trace"
   --bsp-report[=FILE]    show what the supersteps of a BSP program were, and what the model predicts; with FILE, all of
@@ -53,8 +56,9 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
                          no predictions, anything else is a file of JSON as probe() of onesided/bsp/model gives it
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 
-The first rank that fails ends the job. The job has that rank's exit code, or 128 + the signal's number if a signal
-ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second one kills them.`,
+The first rank that fails ends the job, unless it has --keep-going. The job has that rank's exit code, or 128 + the
+signal's number if a signal ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second one kills
+them.`,
 
   async run(args) {
     const { options, kind, hosts } = read(args);
@@ -70,9 +74,10 @@ ended the rank. SIGINT, SIGTERM and SIGHUP are forwarded to the ranks; a second 
   },
 };
 
-function report({ exitCode, failure, traceNote, superstepNote }: JobResult): number {
+function report({ exitCode, failure, traceNote, superstepNote, lossNote }: JobResult): number {
   if (superstepNote !== undefined) process.stderr.write(`onesided: ${superstepNote}\n`);
   if (traceNote !== undefined) process.stderr.write(`onesided: ${traceNote}\n`);
+  if (lossNote !== undefined) process.stderr.write(`onesided: ${lossNote}\n`);
   if (failure !== undefined && failure.message !== '') process.stderr.write(`onesided: ${failure.message}\n`);
   return exitCode;
 }
@@ -109,6 +114,7 @@ function read(args: string[]): {
     execArgv: process.execArgv,
     timeout: seconds('--timeout', values.timeout, false),
     grace: seconds('--grace', values.grace, true),
+    keepGoing: values['keep-going'] === true,
     trace: traceOf(values.trace, values['trace-events'], size, isReported(values)),
     supersteps: superstepsOf(values, size, args[at]),
     output: values['no-prefix'] === true ? 'direct' : {},

@@ -32,7 +32,9 @@ import { Spaces, WORLD_SPACE } from './message-spaces.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
+import { type Failure, Shrinking, type ShrinkStep } from './shrinking.ts';
 import { checkSplit, colorOfType, findPart, notMade, type Part } from './split.ts';
+import { readFlag, Survivors } from './survivors.ts';
 import { recordSignals, traceCommunicator } from './traced-calls.ts';
 import type { BarrierState, BarrierTraits, Signals } from './word-barrier.ts';
 
@@ -98,10 +100,17 @@ export class Communicator extends MessageCalls {
   #windows = 0;
   readonly #releases = new Releases();
   readonly #shared: Shared;
+  /** Made when first asked for: few communicators lose a rank. */
+  #asked: Survivors | undefined;
+  /** A `shrink` that is under way, or whose wait ended early. */
+  #shrinking: Shrinking<Communicator> | undefined;
+  /** What `shrink` has made of it last. */
+  #shrunk: Communicator | undefined;
+  #isFreed = false;
 
   /**
-   * @param contextId names the messages of collectives; point-to-point messages, those of barriers, and point-to-point
-   * messages with tags have the numbers after it
+   * @param contextId names the messages of collectives; point-to-point messages, those of barriers, point-to-point
+   * messages with tags, and agreements have the numbers after it
    */
   private constructor(job: Job, group: Group, contextId: number, shared: Shared, name: string) {
     const { messenger, processor, recorder } = job;
@@ -298,6 +307,125 @@ export class Communicator extends MessageCalls {
     return this.collectiveSync(this.#splitCall('dup', 0, this.rank), options)!;
   }
 
+  // ---- after failures -----------------------------------------------------------------------------------------------
+
+  /** Ranks of this communicator that are known here to have failed. Local; one load while no rank of the job has. */
+  get failed(): readonly number[] {
+    return this.#survivors.failed;
+  }
+
+  /**
+   * Combines flags by AND over all ranks that have not failed, and gives all of them the same, whichever ranks fail
+   * meanwhile (ULFM's `MPI_Comm_agree`). Collective among the ranks that live, also after a failure. The flags of ranks
+   * that fail meanwhile may count or not. If a wait ends early, the next `agree` or `shrink` goes on with it.
+   * @param flag a boolean, or a number of 32 bits
+   * Cost: 2p (p − 1) messages in p steps, for p ranks. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's reason.
+   */
+  async agree<F extends boolean | number>(
+    flag: F,
+    options?: WaitOptions,
+  ): Promise<F extends boolean ? boolean : number> {
+    this.#checkSurvivors('agree');
+    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
+    await this.#survivors.members.wait(agreement, readWait('agree', options));
+    return asGiven(flag, agreement.result.flags);
+  }
+
+  /** The same as `agree`, and blocks this thread. */
+  agreeSync<F extends boolean | number>(flag: F, options?: WaitOptions): F extends boolean ? boolean : number {
+    this.job.refuseSync('agree');
+    this.#checkSurvivors('agree');
+    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
+    this.#survivors.members.waitSync(agreement, readWait('agree', options));
+    return asGiven(flag, agreement.result.flags);
+  }
+
+  /**
+   * Makes a communicator of the ranks that have not failed, in their order (ULFM's `MPI_Comm_shrink`). Collective among
+   * them; all get the same. What was made on this communicator goes on saying that a rank has failed, and can be freed;
+   * `finalize` of this one then ends with the ranks of the new one.
+   * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
+   * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
+   */
+  async shrink(options?: WaitOptions): Promise<Communicator> {
+    const wait = readWait('shrink', options);
+    const shrinking = this.#beginShrink();
+    try {
+      return await shrinking.run(wait);
+    } finally {
+      if (shrinking.isOver) this.#shrinking = undefined;
+    }
+  }
+
+  /** The same as `shrink`, and blocks this thread. */
+  shrinkSync(options?: WaitOptions): Communicator {
+    this.job.refuseSync('shrink');
+    const wait = readWait('shrink', options);
+    const shrinking = this.#beginShrink();
+    try {
+      return shrinking.runSync(wait);
+    } finally {
+      if (shrinking.isOver) this.#shrinking = undefined;
+    }
+  }
+
+  /** @internal Whether its ranks have gone on without those that failed. */
+  get isShrunk(): boolean {
+    return this.#shrunk !== undefined;
+  }
+
+  get #survivors(): Survivors {
+    this.#asked ??= new Survivors(this.job, this.group, this.#id + 4, this.name);
+    return this.#asked;
+  }
+
+  /** Throws if this communicator was freed, or the job finalized. */
+  #checkSurvivors(call: string): void {
+    if (this.job.finalized || this.#isFreed) this.#turns.check(call);
+  }
+
+  #beginShrink(): Shrinking<Communicator> {
+    this.#checkSurvivors('shrink');
+    this.#shrinking ??= new Shrinking(this.#shrinkSteps());
+    return this.#shrinking;
+  }
+
+  *#shrinkSteps(): Generator<ShrinkStep, Communicator, Failure | undefined> {
+    const { members } = this.#survivors;
+    // An `agree` that was left: the others are beyond it.
+    const left = this.#survivors.leftOver;
+    if (left !== undefined) yield { operation: left, members, mayFail: false };
+    for (;;) {
+      const agreement = this.#survivors.agreement('shrink', -1, this.nameSpaces());
+      yield { operation: agreement, members, mayFail: false };
+      const { failed, number } = agreement.result;
+      const own = failed.includes(this.rank) ? this.members.failure() : undefined;
+      if (own !== undefined) throw own;
+      const group = this.group.exclude(failed);
+      const name = `communicator ${number} of ${group.size} ranks`;
+      const part = new Communicator(this.job, group, number, this.#shared, name);
+      let operation: Operation | undefined;
+      let failure: Failure | undefined;
+      try {
+        const setUp = part.#setUp(allocateBarrier(this.job, group.size));
+        operation = part.#turns.enter(setUp, 'init', { name: 'init' });
+      } catch (error) {
+        failure = { error };
+      }
+      if (operation !== undefined) failure = yield { operation, members: part.members, mayFail: true };
+      const outcome = this.#survivors.agreement('shrink', failure === undefined ? -1 : 0, 0);
+      yield { operation: outcome, members, mayFail: false };
+      if (outcome.result.flags === -1) {
+        this.#shrunk = part;
+        return part;
+      }
+      const isFailed = part.members.failure() !== undefined || part.failed.length > 0;
+      part.#leave(false);
+      // Where no rank has failed since, it would be so the next time.
+      if (failure !== undefined && !isFailed) throw failure.error;
+    }
+  }
+
   /**
    * Allocates zeroed memory that `Window.create` can expose without a copy, and that is a fast origin buffer
    * (`MPI_Alloc_mem`). Local. Errors: `ERR_SIZE`, `TypeError`.
@@ -331,7 +459,8 @@ export class Communicator extends MessageCalls {
   async #end(wait: WaitOptions | undefined): Promise<void> {
     let agreed = false;
     try {
-      await this.collective(this.#finalizeCall(), wait).promise;
+      if (this.#shrunk === undefined) await this.collective(this.#finalizeCall(), wait).promise;
+      else if (!this.#shrunk.#isFreed) await this.#shrunk.finalize(wait);
       agreed = true;
     } finally {
       this.#leave(agreed);
@@ -349,7 +478,8 @@ export class Communicator extends MessageCalls {
     this.#refuseToLeave();
     let agreed = false;
     try {
-      this.collectiveSync(this.#finalizeCall(), wait);
+      if (this.#shrunk === undefined) this.collectiveSync(this.#finalizeCall(), wait);
+      else if (!this.#shrunk.#isFreed) this.#shrunk.finalizeSync(wait);
       agreed = true;
     } finally {
       this.#leave(agreed);
@@ -397,6 +527,7 @@ export class Communicator extends MessageCalls {
 
   /** @param agreed whether all ranks have come to the end together */
   #leave(agreed: boolean): void {
+    this.#isFreed = true;
     this.#shared.communicators.delete(this);
     if (this.name !== 'world') {
       this.#releases.giveBack();
@@ -456,7 +587,7 @@ export class Communicator extends MessageCalls {
    * @param error why this one could not; `undefined` if it could
    * @returns the first rank that could not
    */
-  *agree(error: unknown): Generator<void, Refusal | undefined> {
+  *allCould(error: unknown): Generator<void, Refusal | undefined> {
     const failed = yield* this.exchange(Float64Array.of(error === undefined ? 0 : 1));
     const rank = failed.indexOf(1);
     return rank < 0 ? undefined : { rank, why: yield* this.hearWhy(rank, error) };
@@ -703,10 +834,15 @@ export class Communicator extends MessageCalls {
       failure = error;
     }
     // No rank gets a communicator that another rank of it does not get.
-    const refusal = yield* part.agree(failure);
+    const refusal = yield* part.allCould(failure);
     if (refusal === undefined) return part;
     part.#leave(false);
     const who = `rank ${ranks[refusal.rank]}`;
     throw notMade(call, `${who} could not map the other ranks' memory for it: ${refusal.why}`, failure);
   }
+}
+
+/** Flags as they were given: as a boolean, or a number. */
+function asGiven<F extends boolean | number>(flag: F, flags: number): F extends boolean ? boolean : number {
+  return (typeof flag === 'boolean' ? flags !== 0 : flags) as never;
 }

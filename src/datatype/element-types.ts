@@ -36,6 +36,9 @@ type Name<A extends TypedArray> = A[typeof Symbol.toStringTag];
  */
 export type ElementsOf<T extends TypedArray> = T | Taken[Name<T>];
 
+/** Arrays of the very elements of `T`, in any kind of memory. */
+export type SameElements<T extends TypedArray> = T | Arrays[Name<T>];
+
 /** The type of the origin of a call. `L` is the type of its layout, `undefined` if it has none. */
 export type OriginOf<T extends TypedArray, L> = [L] extends [undefined] ? ElementsOf<T> : TypedArray;
 

@@ -74,6 +74,16 @@ export class RankFailures {
     return first === 0 ? undefined : this.#amongThose(members, first - 1);
   }
 
+  /** Whether a rank has been declared failed. One load. */
+  hasFailed(rank: number): boolean {
+    return isFailed(this.#control, rank);
+  }
+
+  /** Whether a rank takes part in nothing any more: it has failed, or it has left the job. Two loads. */
+  isGone(rank: number): boolean {
+    return isFailed(this.#control, rank) || this.#stateOf(rank) === RankState.FINALIZED;
+  }
+
   #amongThose(members: AskedAbout, first: number): RankFailedError | undefined {
     const news = Atomics.load(this.#control.header, Header.NEWS);
     if (news !== this.#read) {

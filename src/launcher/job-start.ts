@@ -27,6 +27,8 @@ export interface LaunchOptions {
   readonly timeout?: number | undefined;
   /** Seconds that the others have to end by themselves after a rank failed; default 2. */
   readonly grace?: number | undefined;
+  /** Whether the job goes on when a rank has failed, and ends well if any rank does; default no. */
+  readonly keepGoing?: boolean;
   /**
    * Where the output of the ranks goes. Default: this process's stdout and stderr, each line prefixed by the rank.
    * `'direct'`: processes write to this process's stdout and stderr themselves, so that a terminal is a terminal to
@@ -66,6 +68,8 @@ export interface JobResult {
   readonly exitCode: number;
   /** Absent if the job ended well. */
   readonly failure?: JobFailure;
+  /** For people: the ranks without which a job with `keepGoing` has ended well. */
+  readonly lossNote?: string;
   /** For people: where the trace is, or why it could not be written. */
   readonly traceNote?: string;
   /** For people: what the supersteps were. */

@@ -9,6 +9,9 @@
  * but that alone does not end the job: only if another rank that had joined then fails is the missing `finalize()`
  * reported as the cause.
  *
+ * With `keepGoing`, failures are declared in the same way, and nothing else: the ranks go on until all have ended. The
+ * job has ended well if any rank did.
+ *
  * When the job's time is up, the ranks are asked what they wait in (reports.ts) before they are told to end.
  *
  * Peers may notice a death before this process does, fail because of it, and be collected first or in the same turn of
@@ -49,6 +52,7 @@ export interface SupervisorOptions {
   /** Seconds. */
   readonly grace?: number | undefined;
   readonly timeout?: number | undefined;
+  readonly keepGoing?: boolean;
   /** Milliseconds that ranks have to say what they wait in, if that takes longer than on one host. */
   readonly answerWithin?: number;
 }
@@ -60,6 +64,7 @@ export class Supervisor {
   readonly #wake: () => void;
   readonly #ranks: Ranks;
   readonly #graceMs: number;
+  readonly #keepGoing: boolean;
   readonly #answerWithin: number;
   readonly #endings: (Ending | undefined)[];
   readonly #failing: number[] = [];
@@ -88,6 +93,7 @@ export class Supervisor {
     this.#ranks = ranks;
     this.#wake = wake;
     this.#graceMs = (options.grace ?? 2) * 1000;
+    this.#keepGoing = options.keepGoing === true;
     this.#endings = new Array<Ending | undefined>(size).fill(undefined);
     this.#running = size;
     this.done = new Promise((resolve) => {
@@ -214,6 +220,10 @@ export class Supervisor {
   }
 
   #judge(): void {
+    if (this.#keepGoing && (this.#running > 0 || this.#endings.some((ending) => !failed(ending!)))) {
+      if (this.#running === 0) this.#end();
+      return;
+    }
     if (this.#verdict === undefined && this.#failing.length > 0) {
       const blamed = Atomics.load(this.#control.header, Header.FAILED) - 1;
       if (blamed >= 0 && this.#endings[blamed] === undefined && this.#patience !== 'over') {
@@ -300,13 +310,26 @@ export class Supervisor {
   #end(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
-    if (this.#verdict === undefined) this.#finish({ exitCode: 0 });
+    if (this.#verdict === undefined) this.#finish({ exitCode: 0, ...this.#losses() });
     else {
       const { exitCode, failure, named } = this.#verdict;
       const others = named === undefined ? '' : this.#othersInWords(...named);
       const message = `${failure.message}${others}${this.#details}`;
       this.#finish({ exitCode, failure: { ...failure, message } });
     }
+  }
+
+  /** The ranks that have failed, where the job has ended well without them. */
+  #losses(): { lossNote?: string } {
+    if (this.#failing.length === 0) return {};
+    const how = this.#failing.map((rank) => {
+      const { signal } = this.#endings[rank]!;
+      const end = signal === undefined ? `exited with code ${this.#codeOf(rank)}` : `was killed by ${signal}`;
+      return `rank ${rank} ${end} (${this.#ranks.describe(rank)})`;
+    });
+    return {
+      lossNote: `the job went on without ${how.length === 1 ? 'a rank' : `${how.length} ranks`}: ${how.join(', ')}`,
+    };
   }
 
   #declare(rank: number, kind: number, value: number): void {

@@ -6,15 +6,16 @@
  * FREE, which the next one writes over, and perhaps pages of the file that nobody uses.
  */
 import { RmaError, show } from '../errors.ts';
-import { RobustLock } from './robust-lock.ts';
+import { Waiting } from '../wait/waiting.ts';
+import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
 import {
   ENTRY_WORDS,
   Entry,
   EntryState,
   Header,
+  MOST_FACTS,
   MOST_NAMES,
-  MOST_NUMBERS,
   NAME_BYTES,
   pagesOf,
   type ServiceMemory,
@@ -24,45 +25,76 @@ import {
 const KINDS = ['', 'counter', 'mutex', 'queue', 'map', 'limiter', 'window'] as const;
 export type Kind = Exclude<(typeof KINDS)[number], ''>;
 
+/** A number that a thing was made with, and what it says. */
+export interface Fact {
+  readonly value: number;
+  /** Any number of this fact in words: `capacity 5`, `no ttl`. */
+  readonly say: (value: number) => string;
+}
+
+/** A fact that a number says by itself. */
+export function fact(what: string, value: number): Fact {
+  return { value, say: (number) => `${what} ${number}` };
+}
+
 /** What a thing was made with: all who ask for its name must give the same. */
 export interface Shape {
   readonly kind: Kind;
   readonly bytes: number;
-  /** By name, for messages; the order is that of the catalogue. Whole numbers below 2^53. */
-  readonly numbers: Readonly<Record<string, number>>;
+  /** How many of them are mapped at once, from the beginning; default: all. */
+  readonly mapped?: number;
+  /** In the order of the catalogue; `MOST_FACTS` at most. */
+  readonly facts: readonly Fact[];
   /** What has to be done with its memory, which is all zeros, before anybody else sees it. */
   begin?(memory: ArrayBuffer): void;
 }
 
+/** The memory of a thing, and where it begins in the service's file. */
+export interface Opened {
+  readonly memory: ArrayBuffer;
+  readonly at: number;
+}
+
 export class Catalogue {
+  readonly #service: string;
   readonly #members: Members;
+  readonly #facts: Float64Array;
   readonly #lock: RobustLock;
 
-  constructor(members: Members) {
+  /** @param service its name, for messages */
+  constructor(service: string, members: Members) {
+    this.#service = service;
     this.#members = members;
+    const { buffer, byteOffset, length } = members.memory.catalogue;
+    this.#facts = new Float64Array(buffer, byteOffset, length / 2);
     this.#lock = new RobustLock(members.memory.header, Header.CATALOGUE_LOCK, members);
   }
 
   /**
-   * The memory of a thing, zeroed if this call has made it.
+   * The memory of a thing, zeroed if this call has made it. A row that is READY does not change, so only who makes one
+   * needs the lock. While another member has it, the event loop goes on.
    * @param call for messages
    */
-  open(call: string, name: unknown, shape: Shape): ArrayBuffer {
+  async open(call: string, name: unknown, shape: Shape): Promise<Opened> {
     if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
       const rule = `1 to ${NAME_BYTES} letters, digits, dots, dashes or underscores`;
       throw new RmaError('ERR_ARG', `${call}: a name must be ${rule}, not ${show(name)}`);
     }
-    this.#lock.acquire(call, 'the catalogue of the service');
-    let row: number;
-    try {
-      row = this.#find(name) ?? this.#make(call, name, shape);
-    } finally {
-      this.#lock.release();
+    let row = this.#find(name);
+    if (row === undefined) {
+      const waiting = new Waiting(call, undefined, PATIENCE_MS);
+      await this.#lock.acquireLater(waiting, `the catalogue of the service ${show(this.#service)}`);
+      try {
+        row = this.#find(name) ?? this.#make(call, name, shape);
+      } finally {
+        this.#lock.release();
+      }
     }
     this.#refuseOther(call, name, row, shape);
     const { memory } = this.#members;
     const page = memory.catalogue[row + Entry.PAGE];
-    return memory.native.memoryMap(memory.fd, page * memory.native.pageBytes, shape.bytes);
+    const at = page * memory.native.pageBytes;
+    return { memory: memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes), at };
   }
 
   #find(name: string): number | undefined {
@@ -74,7 +106,7 @@ export class Catalogue {
     return undefined;
   }
 
-  #make(call: string, name: string, { kind, bytes, numbers, begin }: Shape): number {
+  #make(call: string, name: string, { kind, bytes, facts, begin }: Shape): number {
     const { native, fd, header, catalogue, names } = this.#members.memory;
     let i = 0;
     while (i < MOST_NAMES && Atomics.load(catalogue, i * ENTRY_WORDS + Entry.STATE) === EntryState.READY) i++;
@@ -88,9 +120,7 @@ export class Catalogue {
     Atomics.store(header, Header.PAGES, page + pages);
     begin?.(native.memoryMap(fd, page * native.pageBytes, bytes));
     catalogue.set([KINDS.indexOf(kind), page, pages, name.length], row + Entry.KIND);
-    const wide = Object.values(numbers).flatMap((number) => [number | 0, Math.floor(number / 2 ** 32)]);
-    catalogue.fill(0, row + Entry.NUMBERS, row + Entry.NUMBERS + 2 * MOST_NUMBERS);
-    catalogue.set(wide, row + Entry.NUMBERS);
+    for (let k = 0; k < MOST_FACTS; k++) this.#facts[factAt(row, k)] = facts[k]?.value ?? 0;
     for (let k = 0; k < name.length; k++) names[4 * (row + Entry.NAME) + k] = name.charCodeAt(k);
     Atomics.store(catalogue, row + Entry.STATE, EntryState.READY);
     return row;
@@ -99,19 +129,24 @@ export class Catalogue {
   /** Throws if the name stands for something else. */
   #refuseOther(call: string, name: string, row: number, shape: Shape): void {
     const { catalogue } = this.#members.memory;
+    const kind = KINDS[catalogue[row + Entry.KIND]] ?? 'thing of an unknown kind';
     const refused = (theirs: string, ours: string): RmaError =>
       new RmaError(
         'ERR_SERVICE_MISMATCH',
-        `${call}: ${show(name)} was made as ${theirs}, and this call asks for ${ours}; give the same, or another name`,
+        `${call}: ${show(name)} of the service ${show(this.#service)} was made as a ${kind}${theirs}, and this call ` +
+          `asks for ${ours}; give the same, or another name`,
       );
-    const kind = KINDS[catalogue[row + Entry.KIND]] ?? 'something unknown';
-    if (kind !== shape.kind) throw refused(`a ${kind}`, `a ${shape.kind}`);
-    for (const [i, [what, ours]] of Object.entries(shape.numbers).entries()) {
-      const at = row + Entry.NUMBERS + 2 * i;
-      const theirs = (catalogue[at] >>> 0) + catalogue[at + 1] * 2 ** 32;
-      if (theirs !== ours) throw refused(`a ${kind} with ${what} ${theirs}`, `${what} ${ours}`);
+    if (kind !== shape.kind) throw refused('', `a ${shape.kind}`);
+    for (const [i, { value, say }] of shape.facts.entries()) {
+      const theirs = this.#facts[factAt(row, i)];
+      if (theirs !== value) throw refused(` with ${say(theirs)}`, say(value));
     }
   }
+}
+
+/** Where a fact of a row is, in doubles of the catalogue. */
+function factAt(row: number, number: number): number {
+  return (row + Entry.FACTS) / 2 + number;
 }
 
 /** Of a row that is READY. */

@@ -4,17 +4,23 @@
  *     import { Service } from 'onesided/service';
  */
 import { publicCalls } from '../program-line.ts';
-import { SharedMap } from './map/index.ts';
+import { KeyvStore } from './keyv-store.ts';
+import { MapPromises, SharedMap } from './map/index.ts';
 import { RateLimiter } from './rate-limiter.ts';
 import { Service } from './service.ts';
 import { ServiceCounter } from './service-counter.ts';
 import { ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
+import { ServiceWindow } from './window/service-window.ts';
 
+export { KeyvStore } from './keyv-store.ts';
 export type {
   CodecName,
   CustomCodec,
   EntryOptions,
+  EntryWaitOptions,
+  MapPromises,
+  MapWriteOptions,
   SharedMap,
   SharedMapOptions,
   SharedMapStatistics,
@@ -26,5 +32,18 @@ export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
 export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
+export type { Interrupted } from './window/robust-stripes.ts';
+export type { ServiceWindow } from './window/service-window.ts';
+export type { WindowHold, WindowHoldAll } from './window/window-locks.ts';
 
-publicCalls(Service, ServiceCounter, ServiceMutex, ServiceQueue, SharedMap, RateLimiter);
+publicCalls(
+  KeyvStore,
+  ServiceWindow,
+  Service,
+  ServiceCounter,
+  ServiceMutex,
+  ServiceQueue,
+  SharedMap,
+  MapPromises,
+  RateLimiter,
+);

@@ -27,8 +27,10 @@ const MOST_KEEP = 365 * 24 * 3600;
 
 export interface Joined {
   readonly members: Members;
-  /** Leaves the service. Never throws. */
-  leave(): void;
+  /** Behind `members.leave()`: takes the member out of the notice. Never throws; blocks for a second at most. */
+  withdraw(): void;
+  /** The same, while the event loop goes on. */
+  withdrawLater(): Promise<void>;
 }
 
 export function checkService(name: unknown, places: unknown, keep: unknown): void {
@@ -53,21 +55,31 @@ export interface Wanted {
   readonly keep: number;
 }
 
-export function joinService(native: Native, name: string, wanted: Wanted): Joined {
+export async function joinService(native: Native, name: string, wanted: Wanted): Promise<Joined> {
   const notices = new Notices(native, CALL, 'service');
-  const { memory, place, keeper } = notices.locked(JOIN_PATIENCE_MS, () => enter(native, notices, name, wanted));
-  const members = new Members(memory, place);
-  const leave = (): void => {
-    members.leave();
-    try {
-      notices.locked(LEAVE_PATIENCE_MS, () => withdraw(notices, name, memory.fd));
-    } catch {
-      // Then the notice names one that is a member no more.
-    }
+  const { memory, place, keeper } = await notices.lockedLater(JOIN_PATIENCE_MS, () =>
+    enter(native, notices, name, wanted),
+  );
+  const members = new Members(name, memory, place);
+  const close = (): void => {
     keeper?.end();
     closeSync(memory.fd);
   };
-  return { members, leave };
+  const withdrawNow = (): void => withdraw(notices, name, memory.fd);
+  // Where that fails, the notice names one that is a member no more.
+  return {
+    members,
+    withdraw() {
+      try {
+        notices.locked(LEAVE_PATIENCE_MS, withdrawNow);
+      } catch {}
+      close();
+    },
+    async withdrawLater() {
+      await notices.lockedLater(LEAVE_PATIENCE_MS, withdrawNow).catch(() => {});
+      close();
+    },
+  };
 }
 
 function enter(
@@ -107,7 +119,7 @@ function enter(
       notices.write(name, { version: VERSION, size: memory.places, device, inode, members });
     } catch (cause) {
       keeper?.end();
-      new Members(memory, place).leave();
+      new Members(name, memory, place).leave();
       throw new RmaError('ERR_SERVICE', `${CALL}: cannot publish the service ${show(name)}`, { cause });
     }
     return { memory, place, keeper };

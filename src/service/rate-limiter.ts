@@ -41,8 +41,8 @@ export interface ReadLimiterOptions {
 
 const DEFAULT_BYTES = 4 << 20;
 
-export function readLimiterOptions(options: LimiterOptions): ReadLimiterOptions {
-  const call = 'Service.limiter';
+/** @param call for messages */
+export function readLimiterOptions(call: string, options: LimiterOptions): ReadLimiterOptions {
   if (typeof options !== 'object' || options === null)
     throw argumentTypeError(`${call}: the options must be { rate, per }, not ${show(options)}`);
   refuseUnknown(call, 'the options', options, ['rate', 'per', 'bytes']);
@@ -92,6 +92,11 @@ export class RateLimiter {
     const allowed = isWithin(then - at, this.per);
     const remaining = Math.max(0, Math.floor((this.per - ((allowed ? then : full) - at)) / each + ROUNDING));
     return { allowed, remaining, retryAfter: allowed ? 0 : over };
+  }
+
+  /** @internal The member leaves the service. */
+  left(refuse: (call: string) => void): void {
+    this.#full.left(refuse);
   }
 
   /** The bucket of a key is full again. Errors: `ERR_ARG` (key). */

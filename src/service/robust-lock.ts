@@ -20,11 +20,17 @@
  * the last holder stored before its release; after a takeover, all that the dead holder stored: its stores have left
  * its processor before the kernel closed its descriptors.
  *
+ * A stopped holder (SIGSTOP, a debugger) lives, and its lock cannot be taken over: it may be in the middle of a change,
+ * and go on with it at any time. Whoever blocks its thread for such a lock, and was given no time for that, finds that
+ * out by the kernel, and gives up at its second look, or at its first if it has found it out before.
+ *
  * There is no line: a member that runs takes a free lock, whoever sleeps. So no lock is ever handed to a member that
  * has no core; and how often a sleeper is overtaken has no bound.
  */
+import { RmaError } from '../errors.ts';
+import { Pauses } from '../wait/pauses.ts';
+import { Waiting } from '../wait/waiting.ts';
 import { AWAITED, type Members, placeOf } from './service-members.ts';
-import { Waiting } from './waiting.ts';
 
 /** Looks before a member sleeps. */
 const LOOKS = 200;
@@ -40,6 +46,8 @@ export class RobustLock {
   readonly #words: Int32Array;
   readonly #index: number;
   readonly #members: Members;
+  /** The word with the name of a holder that was found stopped. */
+  #stopped = 0;
 
   constructor(words: Int32Array, index: number, members: Members) {
     this.#words = words;
@@ -74,12 +82,46 @@ export class RobustLock {
    */
   acquire(call: string, what: string): number {
     this.#members.checkIn(call);
-    return this.tryAcquire() ?? this.acquireWithin(new Waiting(call, undefined, PATIENCE_MS), what);
+    return this.tryAcquire() ?? this.acquirePromptly(call, what);
   }
 
-  /** The same, for as long as the caller wants. */
-  acquireWithin(waiting: Waiting, what: string): number {
+  /** The same, behind a first attempt: gives up after `PATIENCE_MS`, or if the holder is stopped. */
+  acquirePromptly(call: string, what: string): number {
+    return this.acquireWithin(new Waiting(call, undefined, PATIENCE_MS), what, true);
+  }
+
+  /** The same, for as long as the caller wants. @param prompt gives up if the holder is stopped */
+  acquireWithin(waiting: Waiting, what: string, prompt = false): number {
     this.#members.checkIn(waiting.call);
+    const soon = this.tryBriefly();
+    if (soon !== undefined) return soon;
+    const { native } = this.#members.memory;
+    const describe = (): string => this.describe(what);
+    for (;;) {
+      const seen = this.awaited();
+      const taken = this.tryAcquire(true, true);
+      if (taken !== undefined) return taken;
+      const left = waiting.left(describe);
+      if (seen === 0) continue;
+      if (prompt) this.#refuseStopped(waiting.call, what, seen);
+      native.futexWait(this.#words, this.#index, seen, Math.min(left, LOOK_MS));
+    }
+  }
+
+  /** The same, while the event loop goes on. */
+  async acquireLater(waiting: Waiting, what: string): Promise<number> {
+    const describe = (): string => this.describe(what);
+    const pauses = new Pauses();
+    for (;;) {
+      this.#members.checkIn(waiting.call);
+      const taken = this.tryBriefly(true);
+      if (taken !== undefined) return taken;
+      await pauses.next(waiting.left(describe));
+    }
+  }
+
+  /** Some looks: the holder may be about to let it go. Never sleeps. @param looks whether the holder lives, too */
+  tryBriefly(looks = false): number | undefined {
     const { native } = this.#members.memory;
     for (let look = 0; look < LOOKS; look++) {
       if (look % 16 === 15) native.schedYield();
@@ -87,14 +129,25 @@ export class RobustLock {
       const taken = this.tryAcquire();
       if (taken !== undefined) return taken;
     }
-    const describe = (): string => this.describe(what);
-    for (;;) {
-      const seen = this.awaited();
-      const taken = this.tryAcquire(true, true);
-      if (taken !== undefined) return taken;
-      const left = waiting.left(describe);
-      if (seen !== 0) native.futexWait(this.#words, this.#index, seen, Math.min(left, LOOK_MS));
+    return looks ? this.tryAcquire(false, true) : undefined;
+  }
+
+  /** Throws if the holder is stopped, and was at the look before, or was found stopped by an earlier call. */
+  #refuseStopped(call: string, what: string, held: number): void {
+    const name = held & ~AWAITED;
+    if (!this.#members.isStopped(name)) {
+      this.#stopped = 0;
+      return;
     }
+    if (this.#stopped !== name) {
+      this.#stopped = name;
+      return;
+    }
+    throw new RmaError(
+      'ERR_RMA_TIMEOUT',
+      `${call}: did not wait for ${this.describe(what)}; let that process go on (SIGCONT), or end it, ` +
+        'or give a timeout to wait all the same',
+    );
   }
 
   /** @returns the word, with AWAITED; 0 if it is free */

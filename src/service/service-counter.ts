@@ -3,7 +3,7 @@ import { argumentTypeError, show } from '../errors.ts';
 import type { Shape } from './catalogue.ts';
 import type { Members } from './service-members.ts';
 
-export const COUNTER: Shape = { kind: 'counter', bytes: 8, numbers: {} };
+export const COUNTER: Shape = { kind: 'counter', bytes: 8, facts: [] };
 
 /**
  * A 64-bit counter. Each `add` counts once, also if the member dies right behind it, and gives a value that no other
@@ -12,9 +12,12 @@ export const COUNTER: Shape = { kind: 'counter', bytes: 8, numbers: {} };
 export class ServiceCounter {
   readonly #members: Members;
   readonly #word: BigInt64Array;
+  readonly #what: string;
 
-  constructor(members: Members, memory: ArrayBuffer) {
+  /** @param what for messages */
+  constructor(members: Members, memory: ArrayBuffer, what: string) {
     this.#members = members;
+    this.#what = what;
     this.#word = new BigInt64Array(memory, 0, 1);
   }
 
@@ -24,9 +27,7 @@ export class ServiceCounter {
    */
   add(by = 1): number {
     this.#members.checkIn('ServiceCounter.add');
-    if (!Number.isSafeInteger(by)) {
-      throw argumentTypeError(`ServiceCounter.add: by must be a whole number of at most 53 bits, not ${show(by)}`);
-    }
+    if (!Number.isSafeInteger(by)) throw this.#refused('add: by', by);
     return Number(Atomics.add(this.#word, 0, BigInt(by)));
   }
 
@@ -38,10 +39,12 @@ export class ServiceCounter {
   /** Stores a value, and returns the one before. Errors: as `add`. */
   exchange(value: number): number {
     this.#members.checkIn('ServiceCounter.exchange');
-    if (!Number.isSafeInteger(value)) {
-      const rule = 'value must be a whole number of at most 53 bits';
-      throw argumentTypeError(`ServiceCounter.exchange: ${rule}, not ${show(value)}`);
-    }
+    if (!Number.isSafeInteger(value)) throw this.#refused('exchange: value', value);
     return Number(Atomics.exchange(this.#word, 0, BigInt(value)));
+  }
+
+  #refused(argument: string, value: unknown): Error {
+    const rule = 'must be a whole number of at most 53 bits';
+    return argumentTypeError(`ServiceCounter.${argument} of ${this.#what} ${rule}, not ${show(value)}`);
   }
 }

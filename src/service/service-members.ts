@@ -15,8 +15,8 @@
  * the member, from MEMBER to DEAD by whoever finds it dead, both by a compare-and-swap of the whole word: so it is one
  * member that is told of, once, and never its successor.
  */
-import { fstatSync, statSync } from 'node:fs';
-import { RmaError } from '../errors.ts';
+import { fstatSync, readFileSync, statSync } from 'node:fs';
+import { RmaError, show } from '../errors.ts';
 import { Header, PLACE_WORDS, Place, PlaceState, type ServiceMemory } from './service-memory.ts';
 
 const STATE_BITS = 2;
@@ -43,11 +43,16 @@ export class Members {
   readonly name: number;
   /** This member has left. */
   #isLeft = false;
+  readonly #service: string;
   readonly #device: number;
   readonly #inode: number;
 
-  /** @param place this member's, which it has taken */
-  constructor(memory: ServiceMemory, place: number) {
+  /**
+   * @param service its name, for messages
+   * @param place this member's, which it has taken
+   */
+  constructor(service: string, memory: ServiceMemory, place: number) {
+    this.#service = service;
     this.memory = memory;
     this.place = place;
     this.name = nameOf(place, lifeOf(memory, place));
@@ -102,20 +107,44 @@ export class Members {
   describe(word: number): string {
     const place = placeOf(word);
     if (place < 0 || place >= this.memory.places) return 'which is none';
-    return `process ${rowOf(this.memory, place).pid}, which may be stopped`;
+    const { pid } = rowOf(this.memory, place);
+    return `process ${pid}${isProcessStopped(pid) ? ', which is stopped' : ''}`;
+  }
+
+  /** Whether the process of the member that a word names is stopped: by a signal, or by a debugger. */
+  isStopped(word: number): boolean {
+    const place = placeOf(word);
+    if (place < 0 || place >= this.memory.places) return false;
+    const { pid } = rowOf(this.memory, place);
+    return pid !== process.pid && isProcessStopped(pid);
+  }
+
+  get isLeft(): boolean {
+    return this.#isLeft;
   }
 
   /** Throws if this member has left: what it does then would be no member's. */
   checkIn(call: string): void {
     if (!this.#isLeft) return;
-    const what = `${call}: this member (place ${this.place}) has left the service; join again, and ask for it anew`;
-    throw new RmaError('ERR_SERVICE_LEFT', what);
+    const who = `this member (place ${this.place}) has left the service ${show(this.#service)}`;
+    throw new RmaError('ERR_SERVICE_LEFT', `${call}: ${who}; join again, and ask for it anew`);
   }
 
   /** This member is none any more. */
   leave(): void {
     this.#isLeft = true;
     end(this.memory, this.place, lifeOf(this.memory, this.place), PlaceState.LEFT);
+  }
+}
+
+/** By the kernel: state T or t. A process that was frozen (docker pause) does not show it. */
+function isProcessStopped(pid: number): boolean {
+  try {
+    // The name before the state is in parentheses, and may have some itself.
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return /^[Tt]/.test(text.slice(text.lastIndexOf(')') + 2));
+  } catch {
+    return false;
   }
 }
 

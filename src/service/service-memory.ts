@@ -54,22 +54,22 @@ export const Entry = Object.freeze({
   PAGE: 2,
   PAGES: 3,
   NAME_BYTES: 4,
-  /** What the thing was made with. */
-  NUMBERS: 8,
+  /** What the thing was made with: doubles. */
+  FACTS: 8,
   NAME: 24,
 });
 
 export const EntryState = Object.freeze({ FREE: 0, READY: 1 });
 
 const MAGIC = 0x6f737631;
-const LAYOUT = 1;
+const LAYOUT = 2;
 
 export const MOST_PLACES = 1000;
 export const MOST_NAMES = 1024;
 /** ASCII, so as many characters. */
 export const NAME_BYTES = 100;
-/** Numbers that a thing can have been made with. */
-export const MOST_NUMBERS = 8;
+/** Facts that a thing can have been made with. */
+export const MOST_FACTS = 8;
 const HEADER_WORDS = 64;
 export const PLACE_WORDS = 16;
 export const ENTRY_WORDS = 64;

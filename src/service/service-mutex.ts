@@ -7,16 +7,16 @@
  */
 import { argumentTypeError, RmaError, show } from '../errors.ts';
 import type { WaitOptions } from '../wait/operation.ts';
+import { Waiting } from '../wait/waiting.ts';
 import type { Shape } from './catalogue.ts';
 import { LOOK_MS, NOBODY, PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
-import { Waiting } from './waiting.ts';
 import { WordSleeper } from './word-sleeper.ts';
 
 /** The longest time that a timer of Node can have. */
 const MOST_TIMER_MS = 2 ** 31 - 1;
 
-export const MUTEX: Shape = { kind: 'mutex', bytes: 64, numbers: {} };
+export const MUTEX: Shape = { kind: 'mutex', bytes: 64, facts: [] };
 
 /** A mutex that this member holds, until `release`. */
 export interface ServiceHold {
@@ -42,11 +42,12 @@ export class ServiceMutex {
   readonly #line: Call[] = [];
   readonly #sleeper: WordSleeper;
 
-  constructor(members: Members, memory: ArrayBuffer, name: string) {
+  /** @param what for messages */
+  constructor(members: Members, memory: ArrayBuffer, what: string) {
     const words = new Int32Array(memory);
     this.#members = members;
     this.#lock = new RobustLock(words, 0, members);
-    this.#what = `the mutex ${show(name)}`;
+    this.#what = what;
     this.#sleeper = new WordSleeper(members.memory.native, words, 0);
   }
 

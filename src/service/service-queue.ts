@@ -15,6 +15,7 @@
  * that dies while it waits stays in the count, which costs the others a system call each time.)
  */
 import {
+  arrayOf,
   isTypedArrayConstructor,
   ownView,
   type TypedArray,
@@ -24,11 +25,12 @@ import {
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
 import type { WaitOptions } from '../wait/operation.ts';
-import type { Shape } from './catalogue.ts';
+import { Pauses } from '../wait/pauses.ts';
+import { Waiting } from '../wait/waiting.ts';
+import { fact, type Shape } from './catalogue.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
 import { Header } from './service-memory.ts';
-import { Waiting } from './waiting.ts';
 import { WordSleeper } from './word-sleeper.ts';
 
 const LOCK = 0;
@@ -93,8 +95,9 @@ export function queueShape<T extends TypedArray>(
   const typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
   const bytes = layoutOf(places, entries, entry * type.BYTES_PER_ELEMENT).bytes;
   if (bytes > 2 ** 40) throw argumentRangeError(`${call}: ${entries} entries of ${entry} elements are too many bytes`);
-  const numbers = { capacity: entries, length: entry, type: typeCode };
-  return { shape: { kind: 'queue', bytes, numbers }, type, typeCode, capacity: entries, length: entry };
+  const typeOf = { value: typeCode, say: (code: number) => `entries of ${arrayOf(code)?.name ?? 'another type'}` };
+  const facts = [fact('capacity', entries), fact('length', entry), typeOf];
+  return { shape: { kind: 'queue', bytes, facts }, type, typeCode, capacity: entries, length: entry };
 }
 
 function checked(call: string, what: string, value: unknown, most: number): number {
@@ -139,7 +142,8 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   /** NEWS of the members when no dead one had anything in a hand. */
   #looked = -1;
 
-  constructor(members: Members, memory: ArrayBuffer, name: string, made: QueueShape<T>) {
+  /** @param what for messages */
+  constructor(members: Members, memory: ArrayBuffer, what: string, made: QueueShape<T>) {
     const { native, places } = members.memory;
     this.#members = members;
     this.#made = made;
@@ -149,18 +153,28 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     this.#words = new Int32Array(memory, 0, HANDS + places * HANDS_EACH * HAND_WORDS);
     this.#bytes = new Uint8Array(memory);
     this.#lock = new RobustLock(this.#words, LOCK, members);
-    this.#what = `the queue ${show(name)}`;
+    this.#what = what;
     this.#pushed = new WordSleeper(native, this.#words, PUSHES);
     this.#popped = new WordSleeper(native, this.#words, POPS);
   }
 
   /** The entries that wait in the queue now, without those that were taken. */
   get length(): number {
+    this.#members.checkIn('ServiceQueue.length');
+    return this.#length;
+  }
+
+  get #length(): number {
     const head = Atomics.load(this.#words, HEAD);
     return Math.min((Atomics.load(this.#words, TAIL) - head) >>> 0, this.capacity);
   }
 
   get closed(): boolean {
+    this.#members.checkIn('ServiceQueue.closed');
+    return this.#isClosed;
+  }
+
+  get #isClosed(): boolean {
     return Atomics.load(this.#words, CLOSED) !== 0;
   }
 
@@ -172,7 +186,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     const call = 'ServiceQueue.push';
     // A copy: the caller may change the entry while the call waits.
     const own = this.#entryOf(call, entry).slice();
-    await this.#await(new Waiting(call, options), POPS, WAIT_FOR_POP, this.#popped, () => this.#place(call, own));
+    await this.#await(new Waiting(call, options), POPS, WAIT_FOR_POP, this.#popped, () => this.#place(call, own, true));
   }
 
   /** As `push`, and blocks the thread. @param options without `timeout`: 10 s */
@@ -185,7 +199,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   /** Appends an entry if the queue has room, and returns whether it did. Errors: as `push`. */
   tryPush(entry: T): boolean {
     const call = 'ServiceQueue.tryPush';
-    return this.#place(call, this.#entryOf(call, entry)) !== undefined;
+    return this.#place(call, this.#entryOf(call, entry)) === true;
   }
 
   /**
@@ -257,18 +271,23 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
 
   async #take(waiting: Waiting, holds: boolean): Promise<Taken<T> | undefined> {
     const found = await this.#await(waiting, PUSHES, WAIT_FOR_PUSH, this.#pushed, () =>
-      this.#remove(waiting.call, holds),
+      this.#remove(waiting.call, holds, true),
     );
     return found === 'over' ? undefined : found;
   }
 
   async #await<R>(waiting: Waiting, bell: number, waits: number, sleeper: WordSleeper, step: Step<R>): Promise<R> {
+    const pauses = new Pauses();
     Atomics.add(this.#words, waits, 1);
     try {
       for (;;) {
         this.#members.checkIn(waiting.call);
         const seen = Atomics.load(this.#words, bell);
         const found = step();
+        if (found === BUSY) {
+          await pauses.next(waiting.left(this.#describeLock));
+          continue;
+        }
         if (found !== undefined) return found;
         await sleeper.sleep(seen, Math.min(waiting.left(this.#describe), LOOK_MS), waiting.signal);
       }
@@ -285,7 +304,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
         this.#members.checkIn(waiting.call);
         const seen = Atomics.load(this.#words, bell);
         const found = step();
-        if (found !== undefined) return found;
+        if (found !== undefined && found !== BUSY) return found;
         native.futexWait(this.#words, bell, seen, Math.min(waiting.left(this.#describe), LOOK_MS));
       }
     } finally {
@@ -293,14 +312,26 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     }
   }
 
-  readonly #describe = (): string => `${this.#what}, which has ${this.length} of ${this.capacity} entries`;
+  readonly #describeLock = (): string => this.#lock.describe(this.#what);
+  readonly #describe = (): string => `${this.#what}, which has ${this.#length} of ${this.capacity} entries`;
+
+  /**
+   * Enters the queue's lock. @param later whether the event loop goes on while another member has it
+   * @returns false if it has
+   */
+  #enter(call: string, later: boolean): boolean {
+    this.#members.checkIn(call);
+    if (!later) this.#lock.acquire(call, this.#what);
+    return !later || this.#lock.tryBriefly(true) !== undefined;
+  }
 
   /** @returns `true`, or `undefined` if there is no room */
-  #place(call: string, entry: Uint8Array): true | undefined {
+  #place(call: string, entry: Uint8Array, later = false): true | undefined | typeof BUSY {
     const words = this.#words;
-    this.#lock.acquire(call, this.#what);
+    if (!this.#enter(call, later)) return BUSY;
     try {
-      if (this.closed) throw new RmaError('ERR_SERVICE', `${call}: ${this.#what} is closed; the entry was not pushed`);
+      if (this.#isClosed)
+        throw new RmaError('ERR_SERVICE', `${call}: ${this.#what} is closed; the entry was not pushed`);
       const tail = Atomics.load(words, TAIL);
       if ((tail - Atomics.load(words, HEAD)) >>> 0 >= this.capacity) return undefined;
       this.#bytes.set(entry, this.#slotAt(tail));
@@ -313,15 +344,17 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   }
 
   /** @returns an entry; `over` if none will come; `undefined` if there is none now */
-  #remove(call: string, holds: boolean): Taken<T> | 'over' | undefined {
+  #remove(call: string, holds: boolean): Taken<T> | 'over' | undefined;
+  #remove(call: string, holds: boolean, later: boolean): Taken<T> | 'over' | undefined | typeof BUSY;
+  #remove(call: string, holds: boolean, later = false): Taken<T> | 'over' | undefined | typeof BUSY {
     const words = this.#words;
-    this.#lock.acquire(call, this.#what);
+    if (!this.#enter(call, later)) return BUSY;
     let taken: Taken<T>;
     try {
       const left = this.#leftByTheDead();
       const head = Atomics.load(words, HEAD);
       const isEmpty = head === Atomics.load(words, TAIL);
-      if (left === undefined && isEmpty) return this.closed ? 'over' : undefined;
+      if (left === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
       const position = left === undefined ? head : words[left + POSITION];
       const from = left === undefined ? this.#slotAt(head) : this.#inHandAt(left);
       const entry = this.#copied(from);
@@ -409,4 +442,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
 /** More members than can wait. */
 const EVERYONE = 0x7fffffff;
 
-type Step<R> = () => R | undefined;
+/** Another member has the queue's lock. */
+const BUSY = Symbol();
+
+type Step<R> = () => R | undefined | typeof BUSY;

@@ -7,16 +7,25 @@ import type { TypedArray, TypedArrayConstructor } from '../datatype/base-types.t
 import { argumentTypeError, RmaError, reading, show } from '../errors.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { refuseUnknown } from '../options.ts';
-import { Catalogue, type Shape } from './catalogue.ts';
+import { Catalogue, type Fact, fact, type Shape } from './catalogue.ts';
 import { checkService, type Joined, joinService } from './joining.ts';
 import { LockWords } from './lock-words.ts';
-import { SharedMap, type SharedMapOptions } from './map/index.ts';
+import {
+  factsOf,
+  memoryOf,
+  type ReadMapOptions,
+  readMapOptions,
+  SharedMap,
+  type SharedMapOptions,
+} from './map/index.ts';
 import { type MemberEvent, MembershipNews } from './membership-news.ts';
 import { type LimiterOptions, RateLimiter, readLimiterOptions } from './rate-limiter.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
 import { queueShape, ServiceQueue, type ServiceQueueOptions } from './service-queue.ts';
+import { ServiceWindow } from './window/service-window.ts';
+import { windowShape } from './window/window-shape.ts';
 
 export interface ServiceOptions {
   /** How many members the service can have at a time, up to 1,000 (default: as many as it has, or 64 if it is new). */
@@ -42,7 +51,7 @@ export class Service {
   readonly #joined: Joined;
   readonly #catalogue: Catalogue;
   readonly #news: MembershipNews;
-  readonly #things = new Map<string, { readonly kind: string; readonly thing: unknown; left(): void }>();
+  readonly #things = new Map<string, { readonly own: string; readonly thing: object }>();
   #isLeft = false;
   readonly #exit: (code: number) => void;
 
@@ -65,11 +74,12 @@ export class Service {
       const { reason } = nativeStatus();
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `${call}: services need the addon: ${reason}`);
     }
-    const joined = joinService(native, name, { places, keep });
+    const joined = await joinService(native, name, { places, keep });
     try {
       return new Service(name, joined);
     } catch (error) {
-      joined.leave();
+      joined.members.leave();
+      await joined.withdrawLater();
       throw error;
     }
   }
@@ -80,10 +90,10 @@ export class Service {
     const { members } = joined;
     this.place = members.place;
     this.places = members.memory.places;
-    this.#catalogue = new Catalogue(members);
+    this.#catalogue = new Catalogue(name, members);
     this.#news = new MembershipNews(members, (event: MemberEvent, member) => this.#events.emit(event, member));
     // A process that ends by itself leaves; one that fails has died.
-    this.#exit = (code) => void (code === 0 && this.#end());
+    this.#exit = (code) => void (code === 0 && this.#end() && joined.withdraw());
     process.once('exit', this.#exit);
   }
 
@@ -107,20 +117,20 @@ export class Service {
 
   /** The members, this one included, by their places: those of which it is not known that they have died. */
   members(): Member[] {
-    this.#checkIn('members');
+    this.#checkIn('Service.members');
     return this.#joined.members.list();
   }
 
   /** The counter of this name: 0 when it is new. Errors: `ERR_ARG`, `ERR_SERVICE_MISMATCH`, `ERR_SERVICE_LEFT`. */
   async counter(name: string): Promise<ServiceCounter> {
     const { members } = this.#joined;
-    return this.#open('counter', name, COUNTER, (memory) => new ServiceCounter(members, memory));
+    return this.#open(name, COUNTER, (memory, what) => new ServiceCounter(members, memory, what));
   }
 
   /** The mutex of this name. Errors: as `counter`. */
   async mutex(name: string): Promise<ServiceMutex> {
     const { members } = this.#joined;
-    return this.#open('mutex', name, MUTEX, (memory) => new ServiceMutex(members, memory, name));
+    return this.#open(name, MUTEX, (memory, what) => new ServiceMutex(members, memory, what));
   }
 
   /**
@@ -137,80 +147,145 @@ export class Service {
   ): Promise<ServiceQueue<T>> {
     const { members } = this.#joined;
     const made = queueShape(this.places, type, capacity, options);
-    return this.#open('queue', name, made.shape, (memory) => new ServiceQueue(members, memory, name, made));
+    return this.#open(name, made.shape, (memory, what) => new ServiceQueue(members, memory, what, made));
   }
 
   /**
-   * The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes), `ERR_ARG` (options, also where they are not those
-   * that it was made with).
+   * The window of this name: a part for each place, of `length` elements of a type, 0 when it is new. Errors: as
+   * `counter`, `ERR_TYPE`, `ERR_SIZE`.
+   * @param type the constructor of the parts' typed arrays
    */
+  async window<T extends TypedArray>(
+    name: string,
+    type: TypedArrayConstructor<T>,
+    length: number,
+  ): Promise<ServiceWindow<T>> {
+    const { members } = this.#joined;
+    const made = windowShape(`Service.window(${show(name)})`, members.memory.native, this.places, type, length);
+    const open = (memory: ArrayBuffer, what: string, at: number): ServiceWindow<T> =>
+      new ServiceWindow(members, memory, at, what, made);
+    return this.#open(name, made.shape, open);
+  }
+
+  /** The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
   async map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>> {
-    return this.#map('map', name, options, (map) => map);
+    const read = readMapOptions(`Service.map(${show(name)})`, options as SharedMapOptions<never>);
+    return this.#map('map', name, read, (map: SharedMap<V>) => map);
   }
 
   /** The rate limiter of this name. Errors: as `counter`. */
   async limiter(name: string, options: LimiterOptions): Promise<RateLimiter> {
-    const read = readLimiterOptions(options);
-    const numbers = { rate: read.rate, 'per (µs)': Math.round(1000 * read.per) };
-    const map = { bytes: read.bytes, codec: 'json' } as const;
-    return this.#map<number, RateLimiter>('limiter', name, map, (full) => new RateLimiter(full, read), numbers);
+    const limits = readLimiterOptions(`Service.limiter(${show(name)})`, options);
+    const map = readMapOptions(`Service.limiter(${show(name)})`, { bytes: limits.bytes });
+    const facts = [
+      fact('rate', limits.rate),
+      { value: limits.per, say: (per: number) => `per ${per} ms` },
+      fact('bytes', limits.bytes),
+    ];
+    return this.#map('limiter', name, map, (full: SharedMap<number>) => new RateLimiter(full, limits), facts);
   }
 
   /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
   async leave(): Promise<void> {
-    this.#end();
+    if (this.#end()) await this.#joined.withdrawLater();
   }
 
   /** Calls `leave`, at the end of a block with `await using`. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#end();
+    await this.leave();
   }
 
-  /** What stands behind a name, the same object for each call of this member. */
-  #open<T extends object>(method: string, name: string, shape: Shape, make: (memory: ArrayBuffer) => T): T {
-    this.#checkIn(method);
-    const memory = this.#catalogue.open(`Service.${method}`, name, shape);
+  /**
+   * What stands behind a name, the same object for each call of this member.
+   * @param own what this member alone has asked for, in words: it must ask for the same each time
+   */
+  async #open<T extends object>(
+    name: string,
+    shape: Shape,
+    make: (memory: ArrayBuffer, what: string, at: number) => T,
+    own = '',
+  ): Promise<T> {
+    const call = `Service.${shape.kind}`;
+    this.#checkIn(call);
+    const { memory, at } = await this.#catalogue.open(call, name, shape);
+    this.#checkIn(call);
+    const what = this.#nameOf(shape.kind, name);
     const known = this.#things.get(name);
+    if (known !== undefined && known.own !== own) {
+      const both = `this member has ${what} with ${known.own}, and this call asks for ${own}`;
+      throw new RmaError('ERR_SERVICE_MISMATCH', `${call}: ${both}; give the same`);
+    }
     if (known !== undefined) return known.thing as T;
-    const thing = make(memory);
-    const left = 'left' in thing ? (thing.left as () => void).bind(thing) : () => {};
-    this.#things.set(name, { kind: shape.kind, thing, left });
+    const thing = make(memory, what, at);
+    this.#things.set(name, { own, thing });
     return thing;
   }
 
   #map<V, T extends object>(
     kind: 'map' | 'limiter',
     name: string,
-    options: SharedMapOptions<V>,
+    options: ReadMapOptions,
     make: (map: SharedMap<V>) => T,
-    numbers: Readonly<Record<string, number>> = {},
-  ): T {
+    facts: readonly Fact[] = factsOf(options),
+  ): Promise<T> {
     const { members } = this.#joined;
-    const bytes = SharedMap.memoryBytes(options);
-    const what = `the ${kind} ${show(name)}`;
-    const locks = (memory: ArrayBuffer): LockWords => new LockWords(members, memory, what);
     const at = (buffer: ArrayBuffer) => ({ buffer, byteOffset: 0 });
+    const locks = (memory: ArrayBuffer): LockWords => new LockWords(members, memory);
+    const what = this.#nameOf(kind, name);
     const shape: Shape = {
       kind,
-      bytes,
-      numbers: { bytes: options.bytes, ...numbers },
-      begin: (memory) => void SharedMap.create(name, at(memory), locks(memory), options),
+      bytes: memoryOf(options.geometry),
+      facts,
+      begin: (memory) => void SharedMap.create(what, at(memory), locks(memory), options),
     };
-    return this.#open(kind, name, shape, (memory) => make(SharedMap.open(name, at(memory), locks(memory), options)));
+    const open = (memory: ArrayBuffer): T => make(SharedMap.open<V>(what, at(memory), locks(memory), options));
+    return this.#open(name, shape, open, `near ${options.near}`);
   }
 
-  #checkIn(method: string): void {
+  /** For messages. */
+  #nameOf(kind: string, name: string): string {
+    return `the ${kind} ${show(name)} of the service ${show(this.name)}`;
+  }
+
+  /** A service has no collective calls: its members come and go. */
+  barrier(): never {
+    throw noCollective('barrier', 'wait for a notification of a window, an entry of a queue, or a mutex');
+  }
+
+  /** A service has no collective calls. */
+  split(): never {
+    throw noCollective('split', 'join another service, of another name');
+  }
+
+  #checkIn(call: string): void {
     if (this.#isLeft)
-      throw new RmaError('ERR_SERVICE_LEFT', `Service.${method}: this member has left ${show(this.name)}; join again`);
+      throw new RmaError(
+        'ERR_SERVICE_LEFT',
+        `${call}: this member has left the service ${show(this.name)}; join again`,
+      );
   }
 
-  #end(): void {
-    if (this.#isLeft) return;
+  /** @returns false if it has left before */
+  #end(): boolean {
+    if (this.#isLeft) return false;
     this.#isLeft = true;
     process.off('exit', this.#exit);
     this.#news.close();
+    const { members } = this.#joined;
     // First, so that the calls that wake find it.
-    this.#joined.leave();
-    for (const { left } of this.#things.values()) left();
+    members.leave();
+    const refuse = (call: string): void => members.checkIn(call);
+    for (const { thing } of this.#things.values()) (thing as Left).left?.(refuse);
+    return true;
   }
+}
+
+function noCollective(call: string, instead: string): RmaError {
+  const why = 'a service has no collective calls, since its members come and go';
+  return new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
+}
+
+/** What has to be told that the member leaves. */
+interface Left {
+  left?(refuse: (call: string) => void): void;
 }

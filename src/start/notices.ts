@@ -21,10 +21,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { RmaError } from '../errors.ts';
+import { isAbsolute, join } from 'node:path';
+import { RmaError, show } from '../errors.ts';
 import type { Native } from '../native.ts';
 import { userCacheFolder } from '../place.ts';
+import { Pauses } from '../wait/pauses.ts';
 
 /** A member: a process that has the job's control memory open, under this descriptor. */
 export interface Member {
@@ -63,7 +64,7 @@ export class Notices {
    */
   constructor(native: Native, call = 'init', ending = 'job') {
     this.#native = native;
-    this.#directory = privateDirectory();
+    this.#directory = privateDirectory(call);
     this.#call = call;
     this.#ending = ending;
   }
@@ -73,23 +74,46 @@ export class Notices {
    * that.
    */
   locked<T>(patienceMs: number, act: () => T): T {
-    const fd = openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    const fd = this.#open();
     try {
       const deadline = performance.now() + patienceMs;
       while (!this.#native.fileLock(fd)) {
-        if (performance.now() > deadline) {
-          throw new RmaError(
-            'ERR_COMM',
-            `${this.#call}: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
-              'check whether one was stopped (SIGSTOP, a debugger) while it joined or left a job or a service',
-          );
-        }
+        if (performance.now() > deadline) throw this.#refused(patienceMs);
         Atomics.wait(PAUSE, 0, 0, RETRY_MS);
       }
       return act();
     } finally {
       closeSync(fd);
     }
+  }
+
+  /** The same, while the event loop goes on before `act`. */
+  async lockedLater<T>(patienceMs: number, act: () => T): Promise<T> {
+    const fd = this.#open();
+    try {
+      const deadline = performance.now() + patienceMs;
+      const pauses = new Pauses();
+      while (!this.#native.fileLock(fd)) {
+        const left = deadline - performance.now();
+        if (left < 0) throw this.#refused(patienceMs);
+        await pauses.next(left);
+      }
+      return act();
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  #open(): number {
+    return openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  }
+
+  #refused(patienceMs: number): RmaError {
+    return new RmaError(
+      'ERR_COMM',
+      `${this.#call}: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
+        'check whether one was stopped (SIGSTOP, a debugger) while it joined or left a job or a service',
+    );
   }
 
   /** The notice of a job, if there is one. */
@@ -172,34 +196,52 @@ function checked(notice: Notice | null): Notice {
 /**
  * The directory, made if it is not there. In a folder for temporary files, any user could make another user's directory
  * first, and that other user would then have no named jobs. So such a folder is the last resort, behind two that are
- * the user's own.
+ * the user's own. A runtime directory that is not there is refused, and not made: a process with a misspelt one would
+ * be alone in it.
  */
-function privateDirectory(): string {
+function privateDirectory(call: string): string {
   const uid = process.getuid!();
   const name = `onesided-${uid}`;
   // Set to nothing counts as not set.
-  const runtime = process.env['XDG_RUNTIME_DIR'] || `/run/user/${uid}`;
-  if (process.env['XDG_RUNTIME_DIR'] || statSync(runtime, { throwIfNoEntry: false })?.uid === uid)
-    return made(join(runtime, name), uid);
+  const given = process.env['XDG_RUNTIME_DIR'];
+  if (given) refuseMissing(call, given);
+  const runtime = given || `/run/user/${uid}`;
+  if (given || statSync(runtime, QUIET)?.uid === uid) return made(call, join(runtime, name), uid);
   const cache = userCacheFolder();
   if (cache !== undefined) {
     try {
       // Several hosts can share a home, and know nothing of each other's processes.
-      return made(join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
+      return made(call, join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
     } catch {
       // A home that cannot be written to, or another user's.
     }
   }
-  return made(join(tmpdir(), name), uid);
+  return made(call, join(tmpdir(), name), uid);
 }
 
-function made(directory: string, uid: number): string {
+function refuseMissing(call: string, runtime: string): void {
+  let why: string | undefined;
+  try {
+    if (!isAbsolute(runtime)) why = 'is not absolute';
+    else if (!statSync(runtime).isDirectory()) why = 'is no directory';
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    why = code === 'ENOENT' ? 'does not exist' : `cannot be looked at (${message})`;
+  }
+  if (why === undefined) return;
+  throw new RmaError(
+    'ERR_COMM',
+    `${call}: the environment variable XDG_RUNTIME_DIR says ${show(runtime)}, which ${why}; ` +
+      'correct it, make that directory, or unset the variable',
+  );
+}
+
+function made(call: string, directory: string, uid: number): string {
   const refused = (why: string, cause?: unknown): RmaError =>
     new RmaError(
       'ERR_COMM',
-      `init: named jobs need a directory that only this user can access, but ${directory} ` +
-        `${why}; set XDG_RUNTIME_DIR ` +
-        'to a directory of your own, for all ranks',
+      `${call}: names need a directory that only this user can access, but ${directory} ` +
+        `${why}; set XDG_RUNTIME_DIR to a directory of your own, for all processes`,
       { cause },
     );
   let status: Stats;

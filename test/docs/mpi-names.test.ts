@@ -82,7 +82,7 @@ describe("MPI's names and ours", () => {
     const internal = new Set(
       (
         'constructor shares begin exchange awaited awaitedRanks sumForMe sumForMeOfAll openChannel nameSpaces ' +
-        'giveBack hearWhy agree tell traceId windows signals farewell spin refusal onRelease collective ' +
+        'giveBack hearWhy allCould isShrunk tell traceId windows signals farewell spin refusal onRelease collective ' +
         'collectiveSync fenceOrder broke sequence barrierWithoutWords'
       ).split(' '),
     );

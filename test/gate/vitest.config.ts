@@ -19,7 +19,7 @@ const SLOW_ON_FABRICS = 'aggregates|auto|calibration|deadlocks|free-calls|helper
 const TOGETHER = [
   'test/bench/{lu,peers,perftest,random-access,random-stream,statistics}.test.ts',
   'test/bsp/{datagram-carrier,paced-carrier,packets,routed-counts}.test.ts',
-  'test/comm/{collectives-model,control-copy,given-away,group}.test.ts',
+  'test/comm/{collectives-model,control-copy,failure-agreement,given-away,group}.test.ts',
   'test/comm/{messages,mismatch,notices,options,servers,spinning,tasks}.test.ts',
   'test/conformance/{peers,tasks}.test.ts',
   'test/datatype/*.test.ts',

@@ -1,50 +1,16 @@
 /** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import type { MemberEvent } from '../../src/service/membership-news.ts';
 import { Service } from '../../src/service/service.ts';
 import type { Member } from '../../src/service/service-members.ts';
+import { endMembersAfterEach, fresh, join, killed, member, PROGRAM } from './members.ts';
 
-const PROGRAM = fileURLToPath(new URL('../../build/programs/test/ranks/service-member.js', import.meta.url));
-
-const joined: Service[] = [];
-const children: ChildProcess[] = [];
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-  for (const service of joined.splice(0)) await service.leave();
-});
-
-const fresh = (): string => `test-${randomUUID()}`;
+endMembersAfterEach();
 
 function next(service: Service, event: MemberEvent): Promise<Member> {
   return new Promise((resolve) => service.once(event, resolve));
-}
-
-async function join(name: string, places?: number): Promise<Service> {
-  const service = await Service.join(name, places === undefined ? undefined : { places });
-  joined.push(service);
-  return service;
-}
-
-/** A process that joins, does something, and says so. */
-async function member(name: string, does: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, [PROGRAM, name, does], { stdio: ['pipe', 'pipe', 'inherit'] });
-  children.push(child);
-  let out = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
-  while (!out.includes('ready')) await once(child.stdout, 'data');
-  return child;
-}
-
-/** @param signal ends the process; it is gone afterwards */
-async function killed(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
-  child.kill(signal);
-  await once(child, 'exit');
 }
 
 describe.skipIf(loadNative() === undefined)('a service', () => {
@@ -162,9 +128,12 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     const [hits, queue, map] = [
       await one.counter('hits'),
       await one.queue('q', Int32Array, 4),
-      await one.map<number>('map', { bytes: 1 << 20 }),
+      await one.map<number>('map', { bytes: 1 << 20, near: 10 }),
     ];
-    const left = { code: 'ERR_SERVICE_LEFT' };
+    map.set('a', 1).set('b', 2).get('a');
+    const walk = map.entries();
+    walk.next();
+    const left = { code: 'ERR_SERVICE_LEFT', message: expect.stringContaining(name) };
     const held = await ofOne.lock();
     const waits = [ofOne.lock(), ofOne.lock(), queue.pop(), queue.take()].map((wait) =>
       expect(wait).rejects.toMatchObject(left),
@@ -179,6 +148,8 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     expect(ofThree.tryLock()).toBeDefined();
     await expect(ofOne.lock()).rejects.toMatchObject(left);
     await expect(queue.push(Int32Array.of(1))).rejects.toMatchObject(left);
+    await expect(map.promises.set('a', 1)).rejects.toMatchObject(left);
+    await expect(map.promises.clear()).rejects.toMatchObject(left);
     for (const call of [
       () => ofOne.tryLock(),
       () => ofOne.lockSync(),
@@ -189,8 +160,21 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
       () => queue.tryPop(),
       () => queue.popSync(),
       () => queue.close(),
+      () => queue.length,
+      () => queue.closed,
       () => map.set('a', 1),
       () => map.delete('a'),
+      () => map.update('a', () => 1),
+      () => map.increment('a'),
+      () => map.compareAndSet('a', 1, 2),
+      () => map.get('a'),
+      () => map.has('a'),
+      () => map.size,
+      () => map.clear(),
+      () => map.statistics(),
+      () => [...map],
+      () => [...map.keys()],
+      () => walk.next(),
     ])
       expect(call).toThrow(expect.objectContaining(left));
   });
@@ -217,7 +201,7 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     expect(await one.counter('x')).toBe(await one.counter('x'));
     await expect(two.mutex('x')).rejects.toMatchObject({
       code: 'ERR_SERVICE_MISMATCH',
-      message: expect.stringMatching(/"x" was made as a counter.*a mutex/),
+      message: expect.stringMatching(/"x" of the service ".*" was made as a counter.*a mutex/),
     });
     await one.queue('q', Int32Array, 5);
     await expect(two.queue('q', Int32Array, 6)).rejects.toThrow(/capacity 5.*capacity 6/);
@@ -255,8 +239,6 @@ describe.skipIf(loadNative() === undefined)('a map of a service', () => {
       code: 'ERR_SERVICE_MISMATCH',
     });
     const third = await join(name);
-    await expect(third.map('m', { bytes: 1 << 20 })).rejects.toMatchObject({ code: 'ERR_ARG' });
-    await expect(third.map('m', { bytes: 1 << 20, ttl: 60_000, codec: 'string' })).rejects.toThrow(/codec/);
     await first.leave();
     await second.leave();
     expect((await third.map('m', { bytes: 1 << 20, ttl: 60_000 })).get('a')).toEqual({ n: 2 });

@@ -39,6 +39,8 @@ export interface RanksOptions {
   readonly timeout?: number;
   /** Options for Node itself. */
   readonly execArgv?: readonly string[];
+  /** Options for the launcher. */
+  readonly launch?: readonly string[];
   /** Added to the environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -73,8 +75,14 @@ export async function runRanks<T>(name: string, options: RanksOptions): Promise<
 export async function followRanks(
   name: string,
   options: RanksOptions,
-): Promise<{ readonly lines: readonly unknown[][]; readonly failure: Error | undefined }> {
-  const { kind, size, timeout = 150, execArgv = [], env = {} } = options;
+): Promise<{
+  readonly lines: readonly unknown[][];
+  readonly failure: Error | undefined;
+  readonly exitCode: number | null;
+  /** What came on stderr. */
+  readonly complaints: string;
+}> {
+  const { kind, size, timeout = 150, execArgv = [], env = {}, launch = [] } = options;
   const program = programOf(name);
   const run = [
     'run',
@@ -84,6 +92,7 @@ export async function followRanks(
     kind,
     '--timeout',
     String(timeout),
+    ...launch,
     program,
     '--',
     ...argumentsOf(options),
@@ -102,11 +111,13 @@ export async function followRanks(
   });
   const lines = Array.from({ length: size }, (): unknown[] => []);
   for (const [, rank, json] of printed.matchAll(/^\[ *(\d+)\] (\{.*\})$/gm)) lines[Number(rank)].push(JSON.parse(json));
-  if (code === 0 && lines.every((of) => of.length > 0)) return { lines, failure: undefined };
+  if (code === 0 && lines.every((of) => of.length > 0))
+    return { lines, failure: undefined, exitCode: code, complaints };
   const set = Object.entries(env).map(([key, value]) => `${key}=${value} `);
   const quoted = run.map((word) => (/^[\w./:=-]+$/.test(word) ? word : `'${word}'`));
   const command = `${set.join('')}node ${MAIN} ${quoted.join(' ')}`;
-  return { lines, failure: new Error(`exit code ${code} of ${command}\n${complaints}${printed}`) };
+  const failure = new Error(`exit code ${code} of ${command}\n${complaints}${printed}`);
+  return { lines, failure, exitCode: code, complaints };
 }
 
 /**

@@ -46,7 +46,7 @@ const MOST_COPIED_SHIFT = 4;
 export function damaged(shard: ShardMemory, what: string): RmaError {
   return new RmaError(
     'ERR_DAMAGED',
-    `the shared map is damaged: ${what} in shard ${shard.number}: a member has written over its memory; ` +
+    `${shard.what} is damaged: ${what} in part ${shard.number}: a member has written over its memory; ` +
       'clear() empties it',
   );
 }

@@ -21,8 +21,14 @@ export class MapKey {
   readonly #hashMask: number;
   readonly #mostBytes: number;
 
-  /** @param hashMask for tests: the bits of hashes that may differ */
-  constructor(k0: number, k1: number, mostBytes: number, hashMask = -1) {
+  readonly #what: string;
+
+  /**
+   * @param what the map, for messages
+   * @param hashMask for tests: the bits of hashes that may differ
+   */
+  constructor(what: string, k0: number, k1: number, mostBytes: number, hashMask = -1) {
+    this.#what = what;
     this.#k0 = k0;
     this.#k1 = k1;
     this.#mostBytes = mostBytes;
@@ -35,9 +41,10 @@ export class MapKey {
 
   /** Reads a key. Errors: `TypeError`, `RangeError` (longer than an entry). */
   read(call: string, key: string): void {
-    if (typeof key !== 'string') throw argumentTypeError(`${call}: the key must be a string, not ${show(key)}`);
+    if (typeof key !== 'string')
+      throw argumentTypeError(`${call}: a key of ${this.#what} must be a string, not ${show(key)}`);
     const { length } = key;
-    if (length > this.words.length << 2) this.#grow(call, length);
+    if (length > this.words.length << 2) this.#grow(call, key, length);
     const { words } = this;
     const whole = length & ~3;
     let seen = 0;
@@ -70,7 +77,7 @@ export class MapKey {
 
   #readWide(call: string, key: string): void {
     const { length } = key;
-    if (length > this.words.length << 1) this.#grow(call, 2 * length);
+    if (length > this.words.length << 1) this.#grow(call, key, 2 * length);
     const { words } = this;
     const count = (length + 1) >>> 1;
     for (let i = 0; i < length; i += 2) {
@@ -82,11 +89,11 @@ export class MapKey {
     this.hash = this.#hashOf(count, this.head);
   }
 
-  #grow(call: string, bytes: number): void {
+  #grow(call: string, key: string, bytes: number): void {
     if (bytes > this.#mostBytes) {
       throw argumentRangeError(
-        `${call}: the key has ${bytes} bytes, an entry of this map at most ${this.#mostBytes} for key and value; ` +
-          'give a shorter key, or make the map with a larger `longest`',
+        `${call}: the key ${show(key)} has ${bytes} bytes, an entry of ${this.#what} at most ` +
+          `${this.#mostBytes} for key and value; give a shorter key, or make the map with a larger \`longest\``,
         'ERR_SIZE',
       );
     }

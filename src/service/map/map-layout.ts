@@ -135,6 +135,8 @@ export function mostOf(bytes: number): number {
 
 /** The numbers of one shard, and its memory. */
 export class ShardMemory {
+  /** The map, for messages. */
+  readonly what: string;
   readonly number: number;
   readonly words: Int32Array;
   readonly bytes: Uint8Array;
@@ -157,7 +159,14 @@ export class ShardMemory {
   /** The position that the last search has found. */
   found = 0;
 
-  constructor(buffer: ArrayBufferLike, byteOffset: number, { ringBytes, shardBytes }: Geometry, number: number) {
+  constructor(
+    what: string,
+    buffer: ArrayBufferLike,
+    byteOffset: number,
+    { ringBytes, shardBytes }: Geometry,
+    number: number,
+  ) {
+    this.what = what;
     const begin = HEADER_BYTES + number * shardBytes;
     this.number = number;
     this.words = new Int32Array(buffer, byteOffset + begin, shardBytes >>> 2);

@@ -1,6 +1,7 @@
 /** Options of a map, and what its header says of them. */
 import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import { refuseUnknown } from '../../options.ts';
+import { checkTimeout } from '../../wait/operation.ts';
 import {
   CODEC,
   divide,
@@ -18,7 +19,7 @@ import {
   VERSION,
 } from './map-layout.ts';
 import { publish, store, storeNumber } from './map-stores.ts';
-import { type Codec, type CodecName, type CustomCodec, readCodec } from './value-codecs.ts';
+import { type Codec, type CodecName, type CustomCodec, readCodec, sayCodec } from './value-codecs.ts';
 
 /** Options of a map. All members give the same. */
 export interface SharedMapOptions<V = unknown> {
@@ -44,10 +45,42 @@ export interface SharedMapOptions<V = unknown> {
   readonly near?: number;
 }
 
+/** Options of a call that writes. */
+export interface MapWriteOptions {
+  /**
+   * Milliseconds, more than 0, to wait for another member that writes the same part of the map, with the thread
+   * blocked. Default: 10 s, but not for a member whose process is stopped.
+   */
+  readonly timeout?: number;
+}
+
 /** Options of a single entry. */
-export interface EntryOptions {
+export interface EntryOptions extends MapWriteOptions {
   /** Milliseconds after which the entry is gone; `Infinity`: never. Default: the map's. */
   readonly ttl?: number;
+}
+
+/** Options of a call that writes, read: `ttl` is the map's own if none was given. */
+export interface ReadEntryOptions {
+  readonly ttl: number;
+  readonly timeout: number | undefined;
+}
+
+const ENTRY = ['ttl', 'timeout'];
+const WRITE = ['timeout'];
+
+/** @param ttl the map's own; `undefined` for calls without one */
+export function readEntryOptions(call: string, options: EntryOptions, ttl: number | undefined): ReadEntryOptions {
+  const rule = ttl === undefined ? '{ timeout }' : '{ ttl, timeout }';
+  if (typeof options !== 'object' || options === null)
+    throw argumentTypeError(`${call}: the options must be ${rule}, not ${show(options)}`);
+  refuseUnknown(call, 'the options', options, ttl === undefined ? WRITE : ENTRY);
+  const read = reading(call, 'the options', () => ({ ttl: options.ttl, timeout: options.timeout }));
+  checkTimeout(call, read.timeout);
+  return {
+    ttl: ttl === undefined || read.ttl === undefined ? (ttl ?? Number.POSITIVE_INFINITY) : readTtl(call, read.ttl),
+    timeout: read.timeout,
+  };
 }
 
 export interface ReadMapOptions {
@@ -63,7 +96,7 @@ const LEAST_BYTES = 64 << 10;
 const MOST_BYTES = 8 * 2 ** 30;
 const MOST_NEAR = 1 << 20;
 
-/** The options of a map, read once and checked. */
+/** The options of a map, read once and checked. @param call for messages */
 export function readMapOptions(call: string, options: SharedMapOptions<never>): ReadMapOptions {
   if (typeof options !== 'object' || options === null)
     throw argumentTypeError(`${call}: the options must be an object, not ${show(options)}`);
@@ -99,7 +132,7 @@ function numberBetween(call: string, what: string, value: unknown, least: number
 }
 
 /** Milliseconds; `Infinity` for never. */
-export function readTtl(call: string, ttl: unknown): number {
+function readTtl(call: string, ttl: unknown): number {
   if (typeof ttl !== 'number') throw argumentTypeError(`${call}: ttl must be milliseconds, not ${show(ttl)}`);
   if (!(ttl > 0)) throw argumentRangeError(`${call}: ttl must be more than 0 milliseconds, not ${ttl}`);
   return ttl;
@@ -125,10 +158,25 @@ export function writeHeader(
   publish(words, MAGIC, MAGIC_NUMBER);
 }
 
-/** Errors: `ERR_VERSION`, `ERR_ARG` if the header says otherwise than the options. */
+/** What all members give alike: numbers, and what they say. */
+export function factsOf({
+  bytes,
+  ttl,
+  longest,
+  codec,
+}: ReadMapOptions): { value: number; say(value: number): string }[] {
+  return [
+    { value: bytes, say: (value) => `${value} bytes` },
+    { value: ttl, say: (value) => (value === Number.POSITIVE_INFINITY ? 'no ttl' : `ttl ${value} ms`) },
+    { value: codec.number, say: sayCodec },
+    { value: longest ?? 0, say: (value) => (value === 0 ? 'no `longest`' : `longest ${value}`) },
+  ];
+}
+
+/** Errors: `ERR_VERSION`; `ERR_DAMAGED` if the header says otherwise than the options, which others have compared. */
 export function checkHeader(call: string, words: Int32Array, numbers: Float64Array, options: ReadMapOptions): void {
   if (Atomics.load(words, MAGIC) !== MAGIC_NUMBER)
-    throw new RmaError('ERR_DAMAGED', `${call}: the memory has no map: whoever made it has not finished`);
+    throw new RmaError('ERR_DAMAGED', `${call}: the memory has no map: a member has written over it`);
   if (words[VERSION] !== LAYOUT_VERSION) {
     throw new RmaError(
       'ERR_VERSION',
@@ -137,15 +185,12 @@ export function checkHeader(call: string, words: Int32Array, numbers: Float64Arr
     );
   }
   const { geometry, codec, ttl, longest } = options;
-  const facts: readonly (readonly [string, number, number])[] = [
-    ['shards', words[SHARDS], geometry.shards],
-    ['bytes of a shard', words[RING_BYTES], geometry.ringBytes],
-    ['codec number', words[CODEC], codec.number],
-    ['longest', words[LONGEST], longest ?? 0],
-    ['ttl', numbers[TTL >>> 1], ttl],
-  ];
-  for (const [what, there, asked] of facts) {
-    if (there !== asked)
-      throw argumentTypeError(`${call}: the map exists with ${what} ${there}, and not ${asked}: give the same options`);
-  }
+  const agrees =
+    words[SHARDS] === geometry.shards &&
+    words[RING_BYTES] === geometry.ringBytes &&
+    words[CODEC] === codec.number &&
+    words[LONGEST] === (longest ?? 0) &&
+    numbers[TTL >>> 1] === ttl;
+  if (!agrees)
+    throw new RmaError('ERR_DAMAGED', `${call}: the map's header is another map's: a member has written over it`);
 }

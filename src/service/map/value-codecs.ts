@@ -1,7 +1,7 @@
 /** How values become bytes, and back. */
 
 import { deserialize, serialize } from 'node:v8';
-import { argumentTypeError, RmaError, reading, show } from '../../errors.ts';
+import { argumentTypeError, reading, show } from '../../errors.ts';
 import { bufferOf, lengthOf, tagOf } from '../../intrinsics.ts';
 import { unknownName } from '../../options.ts';
 import type { CopySpace } from './copy-space.ts';
@@ -14,6 +14,9 @@ export interface CustomCodec<V> {
 
 /** The names of the codecs that there are. */
 export type CodecName = 'bytes' | 'string' | 'json' | 'structured';
+
+/** The number of all codecs of programs' own. */
+const OWN = 5;
 
 /** A value as bytes. One for all sets of a map. */
 export interface EncodedValue {
@@ -30,24 +33,35 @@ export interface Codec<V> {
   readonly number: number;
   readonly name: string;
   /**
-   * Fills `out`. Runs code of the program's at most before that.
+   * Fills `out`. Runs code of the program's at most before that. Errors: `Refused`, and those of that code.
    * @param most bytes that an entry has room for: of what is surely longer, only the length is told
    */
-  encode(call: string, value: V, out: EncodedValue, most: number): void;
-  /** What it gives may keep the memory of the copy only by `copy.give()`. */
+  encode(value: V, out: EncodedValue, most: number): void;
+  /** Errors: `Undecodable`. What it gives may keep the memory of the copy only by `copy.give()`. */
   decode(copy: CopySpace): V;
 }
 
+/** Why a value cannot be encoded, as the end of "the value of the key …": the map says which value it is. */
+export class Refused extends Error {}
+
+/** A value cannot be decoded: its bytes are none that the codec has given. The cause says why. */
+export class Undecodable extends Error {}
+
 const CODEC_NAMES = ['bytes', 'string', 'json', 'structured'] as const;
+
+/** The number of a codec in words. */
+export function sayCodec(number: number): string {
+  const name = CODEC_NAMES[number - 1];
+  if (name !== undefined) return `codec "${name}"`;
+  return number === OWN ? 'a codec of functions of its own' : 'a codec that is unknown';
+}
 
 /** Text of characters below 128; in UTF-8; as it is, with halves of surrogate pairs. */
 const ASCII = 0;
 const UTF8 = 1;
 const UTF16 = 2;
 
-function setBytes(call: string, what: string, value: unknown, out: EncodedValue): void {
-  if (tagOf(value) !== 'Uint8Array')
-    throw argumentTypeError(`${call}: ${what} must be a Uint8Array, not ${show(value)}`);
+function setBytes(value: unknown, out: EncodedValue): void {
   let bytes = value as Uint8Array;
   // Another thread may let shared memory grow before it is copied.
   if (bufferOf(bytes) instanceof SharedArrayBuffer) bytes = Uint8Array.from(bytes);
@@ -103,8 +117,9 @@ class BytesCodec implements Codec<Uint8Array> {
   readonly number = 1;
   readonly name = 'bytes';
 
-  encode(call: string, value: Uint8Array, out: EncodedValue): void {
-    setBytes(call, 'the value', value, out);
+  encode(value: Uint8Array, out: EncodedValue): void {
+    if (tagOf(value) !== 'Uint8Array') throw new Refused(`must be a Uint8Array, not ${show(value)}`);
+    setBytes(value, out);
   }
 
   decode(copy: CopySpace): Uint8Array {
@@ -117,8 +132,8 @@ class StringCodec implements Codec<string> {
   readonly name = 'string';
   readonly #text = new Text();
 
-  encode(call: string, value: string, out: EncodedValue, most: number): void {
-    if (typeof value !== 'string') throw argumentTypeError(`${call}: the value must be a string, not ${show(value)}`);
+  encode(value: string, out: EncodedValue, most: number): void {
+    if (typeof value !== 'string') throw new Refused(`must be a string, not ${show(value)}`);
     this.#text.encode(value, out, most);
   }
 
@@ -132,14 +147,14 @@ class JsonCodec implements Codec<unknown> {
   readonly name = 'json';
   readonly #text = new Text();
 
-  encode(call: string, value: unknown, out: EncodedValue, most: number): void {
+  encode(value: unknown, out: EncodedValue, most: number): void {
     let text: string | undefined;
     try {
       text = JSON.stringify(value);
     } catch (cause) {
-      throw argumentTypeError(`${call}: the value cannot be written as JSON`, 'ERR_ARG', { cause });
+      throw new Refused(`cannot be written as JSON: ${reasonOf(cause)}`, { cause });
     }
-    if (text === undefined) throw argumentTypeError(`${call}: JSON has no form for ${show(value)}`);
+    if (text === undefined) throw new Refused(`is ${show(value)}, for which JSON has no form`);
     this.#text.encode(text, out, most);
   }
 
@@ -152,14 +167,14 @@ class StructuredCodec implements Codec<unknown> {
   readonly number = 4;
   readonly name = 'structured';
 
-  encode(call: string, value: unknown, out: EncodedValue): void {
+  encode(value: unknown, out: EncodedValue): void {
     let bytes: Buffer;
     try {
       bytes = serialize(value);
     } catch (cause) {
-      throw argumentTypeError(`${call}: the value cannot be cloned`, 'ERR_ARG', { cause });
+      throw new Refused(`cannot be cloned: ${reasonOf(cause)}`, { cause });
     }
-    setBytes(call, 'the value', bytes, out);
+    setBytes(bytes, out);
   }
 
   decode(copy: CopySpace): unknown {
@@ -169,7 +184,7 @@ class StructuredCodec implements Codec<unknown> {
 }
 
 class OwnCodec<V> implements Codec<V> {
-  readonly number = 5;
+  readonly number = OWN;
   readonly name = 'custom';
   readonly #own: CustomCodec<V>;
 
@@ -177,12 +192,24 @@ class OwnCodec<V> implements Codec<V> {
     this.#own = own;
   }
 
-  encode(call: string, value: V, out: EncodedValue): void {
-    setBytes(call, 'what encode gives', this.#own.encode(value), out);
+  encode(value: V, out: EncodedValue): void {
+    const bytes: unknown = this.#own.encode(value);
+    if (tagOf(bytes) !== 'Uint8Array') throw new Refused(`was encoded as ${show(bytes)}, which is no Uint8Array`);
+    setBytes(bytes, out);
   }
 
   decode(copy: CopySpace): V {
     return this.#own.decode(copy.give());
+  }
+}
+
+/** The first line of what was thrown, whatever that is. */
+function reasonOf(cause: unknown): string {
+  try {
+    const text = cause instanceof Error ? cause.message : String(cause);
+    return text.split('\n', 1)[0].slice(0, 200);
+  } catch {
+    return 'it throws something without a message';
   }
 }
 
@@ -191,9 +218,7 @@ function decoding<T>(decode: () => T): T {
   try {
     return decode();
   } catch (cause) {
-    throw new RmaError('ERR_DAMAGED', 'a value of the shared map cannot be decoded: its bytes were written over', {
-      cause,
-    });
+    throw new Undecodable('undecodable', { cause });
   }
 }
 

@@ -531,6 +531,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
   async free(options?: WaitOptions): Promise<void> {
     if (this.#epochs.isFreed) return;
     const wait = readWait('free', options);
+    if (this.#freeAlone()) return;
     const end = this.#beginFree();
     try {
       await this.#parts.comm.members.wait(end.farewell, wait);
@@ -544,12 +545,21 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     this.#epochs.comm.job.refuseSync('free');
     if (this.#epochs.isFreed) return;
     const wait = readWait('free', options);
+    if (this.#freeAlone()) return;
     const end = this.#beginFree();
     try {
       this.#parts.comm.members.waitSync(end.farewell, wait);
     } finally {
       end.release();
     }
+  }
+
+  /** If a rank has failed and the others have gone on without it, each frees the window by itself. */
+  #freeAlone(): boolean {
+    if (!this.#parts.comm.isShrunk) return false;
+    this.#epochs.freed();
+    this.#giveBack();
+    return true;
   }
 
   #beginFree(): { farewell: Operation; release: () => void } {

@@ -67,7 +67,7 @@ export function* layoutCosts(making: Making, make: Make): Generator<void, Layout
         failure = error;
       }
     }
-    if ((yield* comm.agree(failure)) !== undefined) return undefined;
+    if ((yield* comm.allCould(failure)) !== undefined) return undefined;
     yield* comm.tell(costs.times, 0);
     measured.set(comm, costs);
     return costs;

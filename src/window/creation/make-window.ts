@@ -113,7 +113,7 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
     failure ??= error;
   }
   // After this, requests may come: all are ready for them.
-  const refusal = yield* comm.agree(failure);
+  const refusal = yield* comm.allCould(failure);
   if (failure !== undefined) throw failure;
   if (refusal !== undefined) throw notMade(call, refusal);
   if (making.measures === undefined && comm.size > 1 && parts!.noncontiguous?.needsCosts)

@@ -1,8 +1,7 @@
 /** What the calls of a map promise, one by one: codecs, times, refusals. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { SharedMap } from '../../../src/service/map/index.ts';
 import { HEAD, HEADER_BYTES, TAIL } from '../../../src/service/map/map-layout.ts';
-import { newMap, openMap } from './support.ts';
+import { memoryBytes, newMap, openMap } from './support.ts';
 
 const BYTES = 1 << 20;
 
@@ -300,14 +299,14 @@ describe('sizes', () => {
     for (let i = 0; i < 1000; i++) map.set(`key ${i}`, `${i}`);
     for (let i = 0; i < 1000; i++) expect(map.get(`key ${i}`)).toBe(`${i}`);
     expect(map.size).toBe(1000);
-    for (const bytes of [3, 4.5, 8]) expect(SharedMap.memoryBytes({ bytes: bytes * 2 ** 30 })).toBeGreaterThan(2 ** 31);
-    expect(() => SharedMap.memoryBytes({ bytes: 8 * 2 ** 30, longest: 2 ** 27 })).toThrow(/at most 67108\d+/);
-    expect(SharedMap.memoryBytes({ bytes: 8 * 2 ** 30, longest: 6e7 })).toBeGreaterThan(2 ** 32);
+    for (const bytes of [3, 4.5, 8]) expect(memoryBytes({ bytes: bytes * 2 ** 30 })).toBeGreaterThan(2 ** 31);
+    expect(() => memoryBytes({ bytes: 8 * 2 ** 30, longest: 2 ** 27 })).toThrow(/at most 67108\d+/);
+    expect(memoryBytes({ bytes: 8 * 2 ** 30, longest: 6e7 })).toBeGreaterThan(2 ** 32);
   });
 
   it('uses the memory that it was given', () => {
     for (let bytes = 64 << 10; bytes < 8 * 2 ** 30; bytes = Math.floor(bytes * 1.37)) {
-      const used = SharedMap.memoryBytes({ bytes });
+      const used = memoryBytes({ bytes });
       expect(used).toBeLessThanOrEqual(bytes);
       expect(used).toBeGreaterThan(0.87 * bytes);
     }
@@ -334,7 +333,7 @@ describe('refusals', () => {
     [{ bytes: BYTES, tll: 5 }, 'ERR_ARG'],
     [undefined, 'ERR_ARG'],
   ])('options %o', (options, code) => {
-    expect(() => SharedMap.memoryBytes(options as never)).toThrow(expect.objectContaining({ code }));
+    expect(() => memoryBytes(options as never)).toThrow(expect.objectContaining({ code }));
   });
 
   it('arguments', () => {
@@ -360,10 +359,43 @@ describe('refusals', () => {
     expect([json.size, bytes.size]).toEqual([0, 0]);
   });
 
-  it('other options than those of the map that is there, with both', () => {
+  it('a header that is not that of the map', () => {
     const { memory, dead } = newMap({ bytes: BYTES, ttl: 100 });
-    expect(() => openMap(memory, 2, dead, { bytes: BYTES, ttl: 200 })).toThrow(/ttl 100, and not 200/);
-    expect(() => openMap(memory, 2, dead, { bytes: BYTES, ttl: 100, codec: 'bytes' })).toThrow(/codec number 3/);
-    expect(() => openMap(new ArrayBuffer(BYTES), 2, dead, { bytes: BYTES })).toThrow(/has no map/);
+    const damaged = expect.objectContaining({ code: 'ERR_DAMAGED' });
+    expect(() => openMap(memory, 2, dead, { bytes: BYTES, ttl: 200 })).toThrow(damaged);
+    expect(() => openMap(memory, 2, dead, { bytes: BYTES, ttl: 100, codec: 'bytes' })).toThrow(damaged);
+    expect(() => openMap(new ArrayBuffer(BYTES), 2, dead, { bytes: BYTES })).toThrow(damaged);
+  });
+
+  it('say which map, which key, and why', () => {
+    const { map } = newMap<unknown>({ bytes: BYTES });
+    const circle: unknown[] = [];
+    circle.push(circle);
+    const structured = newMap<unknown>({ bytes: BYTES, codec: 'structured' }).map;
+    const said: [call: () => unknown, message: RegExp][] = [
+      [
+        () => map.set('ann', circle),
+        /^SharedMap\.set: the value of the key "ann" in the map "test" cannot be written as JSON: .*circular/,
+      ],
+      [
+        () => map.set('ann', undefined),
+        /set: the value of the key "ann" in the map "test" is undefined, for which JSON/,
+      ],
+      [
+        () => map.update('ann', () => 1n),
+        /update: the value of the key "ann" in the map "test" cannot .* JSON: .*BigInt/,
+      ],
+      [() => structured.set('bob', () => 1), /"bob" in the map "test" cannot be cloned: .*could not be cloned/],
+      [
+        () => map.set('eve', 'x'.repeat(BYTES)),
+        /^SharedMap\.set: the value of the key "eve" in the map "test" has \d+ /,
+      ],
+      [() => map.get(7 as never), /^SharedMap\.get: a key of the map "test" must be a string, not 7/],
+      [() => map.set('a', 1, { timeout: 0 }), /^SharedMap\.set: timeout must be more than 0/],
+    ];
+    for (const [call, message] of said)
+      expect(call).toThrow(
+        expect.objectContaining({ code: expect.stringMatching('ERR_'), message: expect.stringMatching(message) }),
+      );
   });
 });

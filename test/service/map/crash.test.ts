@@ -7,10 +7,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { SharedMap, SharedMapOptions } from '../../../src/service/map/index.ts';
 import { HEADER_BYTES } from '../../../src/service/map/map-layout.ts';
-import type { MapTestOptions } from '../../../src/service/map/shared-map.ts';
+import type { MapTestOptions } from '../../../src/service/map/map-state.ts';
 import { randomBelow } from '../../support/random-below.ts';
 import { seedOfRun } from '../../support/ranks.ts';
-import { newMap, TestLock } from './support.ts';
+import { newMap, optionsOf, TestLock } from './support.ts';
 
 /** What the stores do: they count, and after `last` of them the writer is dead, and nothing it does is stored. */
 const writer = vi.hoisted(() => ({ stores: 0, last: Number.POSITIVE_INFINITY, dead: false }));
@@ -93,10 +93,10 @@ class Scene {
   open(place: number): SharedMap<string> {
     const { buffer } = this.#bytes;
     return SharedMapClass.open<string>(
-      'test',
+      'the map "test"',
       { buffer, byteOffset: 0 },
       new MortalLock(buffer, place, this.#dead),
-      OPTIONS,
+      optionsOf(OPTIONS),
       this.#test,
     );
   }

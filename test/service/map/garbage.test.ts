@@ -9,19 +9,20 @@ import { type CodecName, SharedMap } from '../../../src/service/map/index.ts';
 import { HEADER_BYTES } from '../../../src/service/map/map-layout.ts';
 import { randomBelow } from '../../support/random-below.ts';
 import { seedOfRun } from '../../support/ranks.ts';
+import { memoryBytes, optionsOf } from './support.ts';
 
 /** Garbage in the words of a lock is the lock's matter. */
-const noLock = { acquire: () => -1, release: () => {} };
+const noLock = { tryAcquire: () => -1, tryBriefly: () => -1, acquire: () => -1, describe: () => '', release: () => {} };
 const KEYS = 50;
 const CANARY = 4096;
 
 function scene(codec: CodecName, shared = false) {
   const options = { bytes: 64 << 10, codec };
-  const bytes = SharedMap.memoryBytes(options);
+  const bytes = memoryBytes(options);
   const buffer = shared ? new SharedArrayBuffer(bytes + 2 * CANARY) : new ArrayBuffer(bytes + 2 * CANARY);
   const all = new Uint8Array(buffer).fill(0xa5);
   all.fill(0, CANARY, CANARY + bytes);
-  const map = SharedMap.create<unknown>('garbage', { buffer, byteOffset: CANARY }, noLock, options);
+  const map = SharedMap.create<unknown>('garbage', { buffer, byteOffset: CANARY }, noLock, optionsOf(options));
   const memory = all.subarray(CANARY + HEADER_BYTES, CANARY + bytes);
   const outsideIsWhole = (): boolean =>
     all.subarray(0, CANARY).every((byte) => byte === 0xa5) &&

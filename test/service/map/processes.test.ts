@@ -10,7 +10,7 @@ import { SharedMap } from '../../../src/service/map/index.ts';
 import { type Child, startProgram } from '../../support/children.ts';
 import { randomBelow } from '../../support/random-below.ts';
 import { seedOfRun } from '../../support/ranks.ts';
-import { openMap, sequenceOf, TestLock, Watch } from './support.ts';
+import { memoryBytes, openMap, optionsOf, sequenceOf, TestLock, Watch } from './support.ts';
 
 const PROGRAM = new URL('programs/map-writer.ts', import.meta.url);
 const KEYS = 200;
@@ -32,13 +32,13 @@ afterEach(async () => {
 function scene(bytes: number, kept: number) {
   const options = { bytes, codec: 'bytes' } as const;
   const page = native!.pageBytes;
-  const mapped = Math.ceil((SharedMap.memoryBytes(options) + 4 * KEYS + 256) / page) * page;
+  const mapped = Math.ceil((memoryBytes(options) + 4 * KEYS + 256) / page) * page;
   const fd = native!.memoryCreate('onesided-map-test');
   native!.memoryResize(fd, mapped);
   const memory = native!.memoryMap(fd, 0, mapped);
   const dead = new Int32Array(memory, mapped - 256, 64);
   const lock = new TestLock(memory, 1, dead);
-  const map = SharedMap.create<Uint8Array>('test', { buffer: memory, byteOffset: 0 }, lock, options);
+  const map = SharedMap.create<Uint8Array>('test', { buffer: memory, byteOffset: 0 }, lock, optionsOf(options));
   const seed = seedOfRun();
   const start = async (place: number, round: number): Promise<Child> => {
     dead[place] = 0;

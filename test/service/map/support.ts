@@ -1,6 +1,12 @@
 /** Maps for tests: over memory of this process, with a lock of the test's own. */
-import { type ShardLock, SharedMap, type SharedMapOptions } from '../../../src/service/map/index.ts';
-import type { MapTestOptions } from '../../../src/service/map/shared-map.ts';
+import {
+  memoryOf,
+  readMapOptions,
+  type ShardLock,
+  SharedMap,
+  type SharedMapOptions,
+} from '../../../src/service/map/index.ts';
+import type { MapTestOptions } from '../../../src/service/map/map-state.ts';
 
 /** A lock that names its holder, a place from 1 on; a place that `dead` has is taken over from. */
 export class TestLock implements ShardLock {
@@ -15,6 +21,18 @@ export class TestLock implements ShardLock {
     this.words = new Int32Array(memory);
     this.place = place;
     this.dead = dead;
+  }
+
+  tryAcquire(word: number): number | undefined {
+    return Atomics.compareExchange(this.words, word, 0, this.place) === 0 ? -1 : undefined;
+  }
+
+  tryBriefly(word: number): number | undefined {
+    return this.tryAcquire(word);
+  }
+
+  describe(word: number, what: string): string {
+    return `${what}: place ${this.words[word]} holds it`;
   }
 
   acquire(word: number): number {
@@ -46,13 +64,22 @@ export interface TestMap<V> {
   readonly dead: Int32Array;
 }
 
+export function optionsOf<V>(options: SharedMapOptions<V>) {
+  return readMapOptions('test', options as SharedMapOptions<never>);
+}
+
+/** Bytes of memory for a map. */
+export function memoryBytes<V>(options: SharedMapOptions<V>): number {
+  return memoryOf(optionsOf(options).geometry);
+}
+
 /** A new map in memory of this process. */
 export function newMap<V>(options: SharedMapOptions<V>, test: MapTestOptions = {}, shared = false): TestMap<V> {
-  const bytes = SharedMap.memoryBytes(options);
+  const bytes = memoryBytes(options);
   const memory = shared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes);
   const dead = new Int32Array(shared ? new SharedArrayBuffer(256) : new ArrayBuffer(256));
   const lock = new TestLock(memory, 1, dead);
-  const map = SharedMap.create<V>('test', { buffer: memory, byteOffset: 0 }, lock, options, test);
+  const map = SharedMap.create<V>('the map "test"', { buffer: memory, byteOffset: 0 }, lock, optionsOf(options), test);
   return { map, memory, lock, dead };
 }
 
@@ -65,7 +92,8 @@ export function openMap<V>(
   test: MapTestOptions = {},
 ): TestMap<V> {
   const lock = new TestLock(memory, place, dead);
-  return { map: SharedMap.open<V>('test', { buffer: memory, byteOffset: 0 }, lock, options, test), memory, lock, dead };
+  const at = { buffer: memory, byteOffset: 0 };
+  return { map: SharedMap.open<V>('the map "test"', at, lock, optionsOf(options), test), memory, lock, dead };
 }
 
 /** Bytes of a value before its pattern: number of the key, sequence, length. */

@@ -1,6 +1,6 @@
 /** The options of calls that wait, and how far the waiting has come. */
 import { RmaError } from '../errors.ts';
-import { readWait, type WaitOptions } from '../wait/operation.ts';
+import { readWait, type WaitOptions } from './operation.ts';
 
 export class Waiting {
   readonly signal: AbortSignal | undefined;
