@@ -25,6 +25,8 @@ export interface RaceAccess {
   readonly atomic: number;
   readonly size: number;
   readonly phase: number;
+  /** By `Atomics`: the program says that others access it meanwhile. */
+  readonly isMarked: boolean;
   readonly window: string;
   /** Of the world; −1: none. */
   readonly target: number;
@@ -56,6 +58,7 @@ export function isOrdered(a: RaceAccess, rank: number, clock: Clock): boolean {
 /** Whether two accesses to common bytes may not meet (MPI 4.1, 12.7). */
 export function isConflict(a: RaceAccess, b: RaceAccess): boolean {
   if (!a.writes && !b.writes) return false;
+  if ((a.isMarked && b.side === 'target') || (b.isMarked && a.side === 'target')) return false;
   return a.atomic < 0 || b.atomic < 0 || !areAlike(a, b);
 }
 
@@ -66,6 +69,7 @@ function areAlike(a: RaceAccess, b: RaceAccess): boolean {
 
 /** Whether whatever conflicts with `a` conflicts with `b`, which comes behind it: then `a` need not be kept. */
 export function covers(b: RaceAccess, a: RaceAccess): boolean {
+  if (b.isMarked && !a.isMarked) return false;
   if (b.atomic < 0) return b.writes || !a.writes;
   return a.atomic >= 0 && areAlike(a, b) && (b.writes || !a.writes);
 }

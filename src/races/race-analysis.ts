@@ -10,6 +10,7 @@ import { OpKind, RaceEvent } from './race-events.ts';
 import { Findings, type Race, type RaceReport } from './race-findings.ts';
 import { RaceMemories } from './race-memories.ts';
 import { RaceOrder } from './race-order.ts';
+import type { WordPlaces } from './race-words.ts';
 
 export interface AnalysisOptions {
   /** Atomic calls order nothing. */
@@ -20,7 +21,7 @@ export interface AnalysisOptions {
   readonly found?: (race: Race) => void;
 }
 
-/** Updates of so many elements at most are taken for words that ranks synchronize by. */
+/** Updates and puts of so many elements at most are taken for words that ranks synchronize by. */
 const MOST_WORDS = 4;
 /** Calls whose operations are completed one by one. */
 const ALONE = /^(r|aggregate)/;
@@ -34,7 +35,7 @@ interface Pending {
   /** What is complete once its origin is: arguments, and targets that were read. */
   readonly endsHere: boolean;
   /** Words whose clocks its result brings. */
-  readonly words: readonly string[] | undefined;
+  words: number[] | undefined;
 }
 
 interface KnownWindow {
@@ -73,6 +74,7 @@ export class RaceAnalysis {
   readonly #found: ((race: Race) => void) | undefined;
   readonly #size: number;
   #events = 0;
+  readonly #pendingOf = new WeakMap<RaceAccess, Pending>();
   /** Whether the record that was asked for last is a new one. */
   #isNew = false;
 
@@ -177,10 +179,6 @@ export class RaceAnalysis {
       case RaceEvent.UNLOCKED:
         order.unlocked(`${scope}:${d[1]}`, rank, d[2] === 1);
         break;
-      case RaceEvent.WORD:
-        if ((d[1] & 1) !== 0) order.giveWord(scope, rank);
-        if ((d[1] & 2) !== 0) order.takeWord(scope, rank);
-        break;
       default:
         this.#active(rank, kind, scope, d, length);
     }
@@ -282,6 +280,7 @@ export class RaceAnalysis {
       atomic,
       size,
       phase,
+      isMarked: atomic >= 0,
       window: '',
       target: -1,
       epoch: undefined,
@@ -309,10 +308,15 @@ export class RaceAnalysis {
       this.#access(rank, d, -1);
       return;
     }
-    const word = `${d[0]}:${d[1]}`;
-    if (d[3] !== 0) this.#order.giveWord(word, rank);
+    const word = [d[0], d[1]];
+    if (d[3] !== 0) {
+      this.#order.giveWords(word, rank);
+      this.#access(rank, d, d[6]);
+      return;
+    }
+    this.#order.takeWords(word, rank);
+    this.#learn(rank, this.#order.words.seen(d[0], d[1]));
     this.#access(rank, d, d[6]);
-    if (d[3] !== 1) this.#order.takeWord(word, rank);
   }
 
   #operation(rank: number, d: Float64Array, length: number): void {
@@ -320,7 +324,7 @@ export class RaceAnalysis {
     const [, target, kind, reads, base, size, number, site, call, epoch] = d;
     const owner = this.#windows.get(key)?.ranks[target] ?? target;
     const isUpdate = kind === OpKind.UPDATE;
-    const words = isUpdate && !this.#strict ? this.#wordsOf(key, owner, d, length, size) : undefined;
+    const words = kind === OpKind.GET || this.#strict ? undefined : this.#wordsOf(key, owner, d, length, size);
     // Before: who finds the word changed learns of what came before the operation.
     if (words !== undefined && reads === 0) this.#order.giveWords(words, rank);
     const common = {
@@ -334,6 +338,7 @@ export class RaceAnalysis {
       atomic: isUpdate ? base : -1,
       size,
       phase: 0,
+      isMarked: false,
       done: false,
       completed: 0,
       known: 0,
@@ -341,7 +346,7 @@ export class RaceAnalysis {
     const teller = this.#tellers[rank];
     const isAlone = ALONE.test(common.call);
     teller.last = { target, key: isAlone ? `${number}` : '', record: { ...common, atomic: -1 } };
-    const takes = words !== undefined && common.call !== 'accumulate' && common.call !== 'raccumulate';
+    const takes = isUpdate && words !== undefined && !/accumulate$/.test(common.call) ? words : undefined;
     for (let i = 10; i + 1 < length; i += 2) {
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;
@@ -355,19 +360,27 @@ export class RaceAnalysis {
       }));
       const isNew = this.#isNew;
       this.#memories.access(place.memory, access, place.low, place.high, this.#order.clockOf(rank));
+      if (words !== undefined && access.writes) this.#order.words.changedBy(access, words);
       if (isNew)
-        this.#pend(rank, key, { access, number, target, endsHere: !access.writes, words: takes ? words : undefined });
+        this.#pend(rank, key, { access, number, target, endsHere: !access.writes, words: takes && [...takes] });
+      else if (takes !== undefined) this.#takesMore(access, takes);
     }
   }
 
+  /** The words of an operation that has the record of another one. */
+  #takesMore(access: RaceAccess, words: WordPlaces): void {
+    const pending = this.#pendingOf.get(access);
+    if (pending !== undefined) (pending.words ??= []).push(...words);
+  }
+
   /** The words of an update of few elements, by their place. */
-  #wordsOf(key: string, owner: number, d: Float64Array, length: number, size: number): readonly string[] | undefined {
-    const words: string[] = [];
+  #wordsOf(key: string, owner: number, d: Float64Array, length: number, size: number): WordPlaces | undefined {
+    const words: number[] = [];
     for (let i = 10; i + 1 < length; i += 2) {
-      if (words.length + (d[i + 1] - d[i]) / size > MOST_WORDS) return undefined;
+      if (words.length / 2 + (d[i + 1] - d[i]) / size > MOST_WORDS) return undefined;
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;
-      for (let at = place.low; at < place.high; at += size) words.push(`${place.memory}:${at}`);
+      for (let at = place.low; at < place.high; at += size) words.push(place.memory, at);
     }
     return words;
   }
@@ -393,6 +406,7 @@ export class RaceAnalysis {
   }
 
   #pend(rank: number, key: string, pending: Pending): void {
+    this.#pendingOf.set(pending.access, pending);
     const { pending: windows } = this.#tellers[rank];
     const list = windows.get(key);
     if (list === undefined) windows.set(key, [pending]);

@@ -21,7 +21,7 @@ export const RaceEvent = Object.freeze({
   FREED: 5,
   /** Memory, first byte, byte behind the last, 1 if it writes, line, what it is called. */
   ACCESS: 6,
-  /** As `ACCESS`; 2: it writes and reads. Then the `TypeCode`. */
+  /** As `ACCESS`, and the `TypeCode`. One that writes is told before it happens, one that reads afterwards. */
   ATOMIC: 7,
   /** Window, target, `OpKind`, 1 if it only reads there, `TypeCode`, element's bytes, number, line, call, epoch; pairs
    * of first byte and byte behind the last. */
@@ -64,11 +64,9 @@ export const RaceEvent = Object.freeze({
   EPOCH: 26,
   /** What this rank could not see; a text. */
   UNSEEN: 27,
-  /** Scope, 1 if it gives, 2 if it takes, 3 if both: a word that ranks synchronize by, beside windows. */
-  WORD: 28,
   /** Window, owner, first byte in its part, byte behind the last, 1 if it writes, line, what it is called, `TypeCode`
    * of one by `Atomics` or −1. */
-  PART_ACCESS: 29,
+  PART_ACCESS: 28,
 } as const);
 
 export const OpKind = Object.freeze({ PUT: 0, GET: 1, UPDATE: 2 } as const);

@@ -5,6 +5,7 @@
  */
 import type { Clock, RaceAccess } from './race-access.ts';
 import { Meeting } from './race-events.ts';
+import { RaceWords, type WordPlaces } from './race-words.ts';
 
 interface Arrival {
   readonly size: number;
@@ -52,7 +53,7 @@ export class RaceOrder {
   /** By scope, then by sender and receiver. */
   readonly #messages = new Map<string, Message[]>();
   readonly #locks = new Map<string, LockState>();
-  readonly #words = new Map<string, Clock>();
+  readonly words = new RaceWords();
   readonly #notifications = new Map<string, Notified[]>();
   /** Fences that each rank has begun, by window. */
   readonly #fences = new Map<string, number>();
@@ -229,29 +230,12 @@ export class RaceOrder {
     state.shared.clear();
   }
 
-  giveWord(word: string, rank: number): void {
-    this.giveWords([word], rank);
+  giveWords(places: WordPlaces, rank: number): void {
+    this.words.give(places, this.#give(rank));
   }
 
-  giveWords(words: readonly string[], rank: number): void {
-    const clock = this.#give(rank);
-    for (const word of words) {
-      const known = this.#words.get(word);
-      if (known === clock) continue;
-      if (known === undefined) this.#words.set(word, clock);
-      else {
-        const both = known.slice();
-        if (join(both, clock)) this.#words.set(word, both);
-      }
-    }
-  }
-
-  takeWord(word: string, rank: number): void {
-    this.#take(rank, this.#words.get(word));
-  }
-
-  takeWords(words: readonly string[], rank: number): void {
-    for (const word of words) this.takeWord(word, rank);
+  takeWords(places: WordPlaces, rank: number): void {
+    for (let i = 0; i < places.length; i += 2) this.#take(rank, this.words.clockOf(places[i], places[i + 1]));
   }
 }
 

@@ -12,6 +12,8 @@ const CODES: Readonly<Record<string, number>> = {
   ...{ BigInt64Array: 6, BigUint64Array: 7 },
 };
 
+type Methods = Record<string, (...args: unknown[]) => unknown>;
+
 /** The object of one module. */
 class ProgramCalls {
   /** The index that was used last: read again at once. */
@@ -60,15 +62,23 @@ class ProgramCalls {
     return value;
   }
 
-  call(
-    object: Record<string, (...args: unknown[]) => unknown>,
-    name: string,
-    place: number,
-    ...args: unknown[]
-  ): unknown {
-    if (typeof object === 'object' && object !== null)
-      touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
+  call(object: Methods, name: string, place: number, ...args: unknown[]): unknown {
+    if ((object as unknown) === Atomics) return this.#atomic(object, name, place, args);
+    touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
     return object[name](...args);
+  }
+
+  /** A change is told before it is made, and a look after it: others may see the one, and make the other, in between. */
+  #atomic(object: Methods, name: string, place: number, args: readonly unknown[]): unknown {
+    const call = `Atomics.${name}()`;
+    touchedBy(object, name, args, (touched) => {
+      if (touched.writes !== 0) this.#touch({ ...touched, writes: 1 }, place, call);
+    });
+    const result = object[name](...args);
+    touchedBy(object, name, args, (touched) => {
+      if (touched.writes !== 1) this.#touch({ ...touched, writes: 0 }, place, call);
+    });
+    return result;
   }
 
   /** All of it is read, if it is an array of numbers. */
