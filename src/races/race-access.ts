@@ -31,6 +31,9 @@ export interface RaceAccess {
   /** Of the world; −1: none. */
   readonly target: number;
   readonly epoch: RaceEpoch | undefined;
+  /** The key of its window, and how many fences of it the rank had called; 0: it is in no epoch of a fence. */
+  readonly fenced: string;
+  readonly fences: number;
   /** Complete, as the origin knows. */
   done: boolean;
   /** The count of the origin by which it was complete; 0: not yet. */
@@ -47,8 +50,47 @@ export interface RaceEpoch {
 /** A rank's view of time: by rank, up to which count. */
 export type Clock = Int32Array;
 
-/** Whether `a` is ordered before whatever a rank with this clock does now. */
-export function isOrdered(a: RaceAccess, rank: number, clock: Clock): boolean {
+/** What is known when an access is made. */
+export interface Moment {
+  /** Of the rank that makes it. */
+  readonly clock: Clock;
+  /** The count of a rank when it called a fence of a window; infinity if it has not yet. */
+  fenceOf(window: string, rank: number, number: number): number;
+}
+
+/** How an access stands to one that is made now. */
+export const Order = Object.freeze({ NONE: 0, BEFORE: 1, BEHIND: 2 } as const);
+
+/** How `a` stands to `b`, which is made now: an `Order`. */
+export function orderOf(a: RaceAccess, b: RaceAccess, moment: Moment): number {
+  return isBefore(a, b.rank, moment.clock) ? Order.BEFORE : orderByFence(a, b, moment);
+}
+
+/**
+ * Operations of an epoch access a part only after its owner has called the fence that opens it (MPI 4.1, 12.5.1), also
+ * where their rank has come out of that fence before.
+ */
+function orderByFence(a: RaceAccess, b: RaceAccess, moment: Moment): number {
+  if (a.fences > 0 && b.fences > 0) {
+    if (a.fenced !== b.fenced || a.fences === b.fences || !isAtTarget(a) || !isAtTarget(b)) return Order.NONE;
+    return a.fences < b.fences ? Order.BEFORE : Order.BEHIND;
+  }
+  if (isBeforeFence(a, b, moment)) return Order.BEFORE;
+  return isBeforeFence(b, a, moment) ? Order.BEHIND : Order.NONE;
+}
+
+/** Whether `a` is a load or store of an owner before it has called the fence that opens the epoch of `b`. */
+function isBeforeFence(a: RaceAccess, b: RaceAccess, moment: Moment): boolean {
+  if (b.fences === 0 || a.side !== undefined || a.rank !== b.target || !isAtTarget(b)) return false;
+  return a.time <= moment.fenceOf(b.fenced, a.rank, b.fences);
+}
+
+function isAtTarget(access: RaceAccess): boolean {
+  return access.side === 'target';
+}
+
+/** Whether `a` is over for a rank with this clock. */
+function isBefore(a: RaceAccess, rank: number, clock: Clock): boolean {
   if (a.side === undefined) return a.rank === rank || a.time <= clock[a.rank];
   if (a.known > 0 && a.known <= clock[a.target]) return true;
   if (a.rank === rank) return a.done;

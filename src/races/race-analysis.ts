@@ -284,12 +284,14 @@ export class RaceAnalysis {
       window: '',
       target: -1,
       epoch: undefined,
+      fenced: '',
+      fences: 0,
       done: true,
       completed: 0,
       known: 0,
     }));
     this.#order.happened(rank);
-    this.#memories.access(d[0], record, d[1], d[2], this.#order.clockOf(rank));
+    this.#memories.access(d[0], record, d[1], d[2], this.#order.momentOf(rank));
   }
 
   /** A load or store of another rank's part. */
@@ -325,16 +327,20 @@ export class RaceAnalysis {
     const owner = this.#windows.get(key)?.ranks[target] ?? target;
     const isUpdate = kind === OpKind.UPDATE;
     const words = kind === OpKind.GET || this.#strict ? undefined : this.#wordsOf(key, owner, d, length, size);
+    const time = this.#order.now(rank);
     // Before: who finds the word changed learns of what came before the operation.
     if (words !== undefined && reads === 0) this.#order.giveWords(words, rank);
+    const within = this.#tellers[rank].epochs.get(epoch);
     const common = {
       rank,
-      time: this.#order.now(rank),
+      time,
       site: this.#text(rank, site),
       call: this.#text(rank, call),
       window: this.#windows.get(key)?.name ?? key,
       target: owner,
-      epoch: this.#tellers[rank].epochs.get(epoch),
+      epoch: within,
+      fenced: key,
+      fences: within?.kind === 'fence' ? this.#order.fencesOf(key, rank) : 0,
       atomic: isUpdate ? base : -1,
       size,
       phase: 0,
@@ -359,7 +365,7 @@ export class RaceAnalysis {
         phase,
       }));
       const isNew = this.#isNew;
-      this.#memories.access(place.memory, access, place.low, place.high, this.#order.clockOf(rank));
+      this.#memories.access(place.memory, access, place.low, place.high, this.#order.momentOf(rank));
       if (words !== undefined && access.writes) this.#order.words.changedBy(access, words);
       if (isNew)
         this.#pend(rank, key, { access, number, target, endsHere: !access.writes, words: takes && [...takes] });
@@ -401,7 +407,7 @@ export class RaceAnalysis {
     }));
     const isNew = this.#isNew;
     for (let i = 5; i + 1 < length; i += 2)
-      this.#memories.access(memory, access, d[i], d[i + 1], this.#order.clockOf(rank));
+      this.#memories.access(memory, access, d[i], d[i + 1], this.#order.momentOf(rank));
     if (isNew) this.#pend(rank, key, { access, number, target: last.target, endsHere: true, words: undefined });
   }
 

@@ -85,6 +85,8 @@ export const Meeting = Object.freeze({
 
 /** Takes the events of one rank. */
 export interface RaceSink {
+  /** Wants each load and store at once, since it may throw. */
+  readonly isPrompt: boolean;
   text(id: number, text: string): void;
   event(kind: number, data: Float64Array, length: number): void;
   /**

@@ -1,5 +1,5 @@
 /** The memories that ranks access: parts of windows, attached memory, and arrays of one rank alone; and their shadows. */
-import type { Clock, RaceAccess } from './race-access.ts';
+import type { Moment, RaceAccess } from './race-access.ts';
 import type { Race } from './race-findings.ts';
 import { RaceShadow } from './race-shadow.ts';
 
@@ -127,10 +127,10 @@ export class RaceMemories {
     return shadow;
   }
 
-  access(memory: number, access: RaceAccess, low: number, high: number, clock: Clock): void {
+  access(memory: number, access: RaceAccess, low: number, high: number, moment: Moment): void {
     const shadow = this.#shadow(memory);
     const before = shadow.stretches;
-    shadow.access(access, low, high, clock, (a, b, from, to) => this.#found(a, b, memory, from, to));
+    shadow.access(access, low, high, moment, (a, b, from, to) => this.#found(a, b, memory, from, to));
     this.#stretches += shadow.stretches - before;
     if (this.#stretches > this.#most) this.#forget();
   }

@@ -3,7 +3,7 @@
  *
  * A rank that gives its clock away counts on, so that what it does later is not taken for what it did before.
  */
-import type { Clock, RaceAccess } from './race-access.ts';
+import type { Clock, Moment, RaceAccess } from './race-access.ts';
 import { Meeting } from './race-events.ts';
 import { RaceWords, type WordPlaces } from './race-words.ts';
 
@@ -44,11 +44,14 @@ interface Notified {
   readonly message: Message;
 }
 
+/** Fences of a window whose times are known. */
+const FENCES = 8;
 const NOTHING: readonly RaceAccess[] = [];
 
 export class RaceOrder {
   readonly #clocks: Clock[];
   readonly #size: number;
+  readonly #moments: Moment[];
   readonly #gatherings = new Map<string, Gathering>();
   /** By scope, then by sender and receiver. */
   readonly #messages = new Map<string, Message[]>();
@@ -57,6 +60,8 @@ export class RaceOrder {
   readonly #notifications = new Map<string, Notified[]>();
   /** Fences that each rank has begun, by window. */
   readonly #fences = new Map<string, number>();
+  /** The counts of the rank at the last ones. */
+  readonly #fenceTimes = new Map<string, Float64Array>();
   /** What a rank has given last, if nothing has happened at it since that others could learn of. */
   readonly #given: (Clock | undefined)[];
 
@@ -68,6 +73,27 @@ export class RaceOrder {
       clock[rank] = 1;
       return clock;
     });
+    this.#moments = this.#clocks.map((clock) => ({
+      clock,
+      fenceOf: (window, rank, number) => this.#fenceOf(`${window} ${rank}`, number),
+    }));
+  }
+
+  /** What a rank knows, and goes on to know. */
+  momentOf(rank: number): Moment {
+    return this.#moments[rank];
+  }
+
+  /** How many fences of a window a rank has called. */
+  fencesOf(window: string, rank: number): number {
+    return this.#fences.get(`${window} ${rank}`) ?? 0;
+  }
+
+  /** Fences long ago are known by the clocks of those who were in them. */
+  #fenceOf(key: string, number: number): number {
+    const begun = this.#fences.get(key) ?? 0;
+    if (number > begun) return Number.POSITIVE_INFINITY;
+    return number > begun - FENCES ? this.#fenceTimes.get(key)![number % FENCES] : 0;
   }
 
   clockOf(rank: number): Clock {
@@ -149,6 +175,9 @@ export class RaceOrder {
     const key = `${window} ${rank}`;
     const number = (this.#fences.get(key) ?? 0) + 1;
     this.#fences.set(key, number);
+    const times = this.#fenceTimes.get(key) ?? new Float64Array(FENCES);
+    this.#fenceTimes.set(key, times);
+    times[number % FENCES] = this.now(rank);
     this.arrive(`fence ${window}`, number, rank, { size, meeting: Meeting.ALL, root: 0, place: rank });
   }
 

@@ -5,7 +5,7 @@
  * Cost: an access looks at the stretches that it touches. Memory: a stretch is about a hundred bytes, whatever its
  * length; a rank's shadow is bounded (races.ts says what was forgotten).
  */
-import { type Clock, covers, isConflict, isOrdered, type RaceAccess } from './race-access.ts';
+import { covers, isConflict, type Moment, Order, orderOf, type RaceAccess } from './race-access.ts';
 
 const PAGE = 4096;
 
@@ -60,10 +60,10 @@ export class RaceShadow {
   stretches = 0;
 
   /**
-   * An access to bytes `low` … `high − 1`, by a rank with this clock. One record may stand for several operations of a
+   * An access to bytes `low` … `high − 1`, at a moment of its rank. One record may stand for several operations of a
    * line, as long as nothing completes one of them and not the others.
    */
-  access(access: RaceAccess, low: number, high: number, clock: Clock, found: Found): void {
+  access(access: RaceAccess, low: number, high: number, moment: Moment, found: Found): void {
     const keep = !this.isPrivate || access.side !== undefined;
     for (let page = Math.floor(low / PAGE); page * PAGE < high; page++) {
       let own = this.#pages.get(page);
@@ -72,11 +72,11 @@ export class RaceShadow {
         own = new Page();
         this.#pages.set(page, own);
       }
-      this.#touch(own, access, Math.max(low, page * PAGE), Math.min(high, (page + 1) * PAGE), clock, found, keep);
+      this.#touch(own, access, Math.max(low, page * PAGE), Math.min(high, (page + 1) * PAGE), moment, found, keep);
     }
   }
 
-  #touch(page: Page, access: RaceAccess, low: number, high: number, clock: Clock, found: Found, keep: boolean): void {
+  #touch(page: Page, access: RaceAccess, low: number, high: number, moment: Moment, found: Found, keep: boolean): void {
     const before = page.low.length;
     let i = page.find(low);
     let at = low;
@@ -95,7 +95,7 @@ export class RaceShadow {
       }
       const end = Math.min(page.high[i], high);
       const had = page.accesses[i];
-      const has = meet(had, access, clock, keep, (a) => found(a, access, at, end));
+      const has = meet(had, access, moment, keep, (a) => found(a, access, at, end));
       if (has !== had) {
         if (page.low[i] < at) {
           page.insert(i, page.low[i], at, had);
@@ -148,7 +148,7 @@ export class RaceShadow {
 function meet(
   had: readonly RaceAccess[],
   b: RaceAccess,
-  clock: Clock,
+  moment: Moment,
   keep: boolean,
   found: (a: RaceAccess) => void,
 ): readonly RaceAccess[] {
@@ -161,13 +161,13 @@ function meet(
       if (b.side !== undefined && isConflict(b, b)) found(a);
       continue;
     }
-    const ordered = isOrdered(a, b.rank, clock);
-    if (!ordered && isConflict(a, b)) found(a);
-    if (keep && ordered && covers(b, a)) gone++;
+    const order = orderOf(a, b, moment);
+    if (order === Order.NONE && isConflict(a, b)) found(a);
+    if (keep && order === Order.BEFORE && covers(b, a)) gone++;
   }
   if (!keep || (isThere && gone === 0)) return had;
   if (gone === 0) return [...had, b];
-  const left = had.filter((a) => a !== b && !(isOrdered(a, b.rank, clock) && covers(b, a)));
+  const left = had.filter((a) => a !== b && !(orderOf(a, b, moment) === Order.BEFORE && covers(b, a)));
   left.push(b);
   return left;
 }

@@ -10,6 +10,7 @@ function now(): number {
 }
 
 export class RaceLogWriter implements RaceSink {
+  readonly isPrompt = false;
   readonly #rank: number;
   #room = new Float64Array(ROOM);
   #used = 0;

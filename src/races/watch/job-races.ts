@@ -85,6 +85,7 @@ function throwing(log: RaceSink, rank: number, size: number, request: RaceReques
   let last: Race | undefined;
   const analysis = new RaceAnalysis(size, { ...analysisOf(request), found: (race) => (last = race) });
   return {
+    isPrompt: true,
     at: (time) => log.at(time),
     text(id, text) {
       log.text(id, text);

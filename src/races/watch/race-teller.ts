@@ -23,6 +23,7 @@ interface SharedPart {
 
 export class RaceTeller {
   readonly rank: number;
+  readonly isPrompt: boolean;
   readonly #sink: RaceSink;
   readonly #texts = new Map<string, number>();
   readonly #memories = new WeakMap<ArrayBufferLike, RankMemory>();
@@ -37,6 +38,7 @@ export class RaceTeller {
   constructor(rank: number, sink: RaceSink) {
     this.rank = rank;
     this.#sink = sink;
+    this.isPrompt = sink.isPrompt;
     if (!raceRuntime().instruments) {
       const unseen = "loads and stores of the program's own: its modules were not instrumented as they were loaded";
       this.begin(unseen).tell(RaceEvent.UNSEEN);
@@ -196,7 +198,7 @@ class RankMemory implements TrackedMemory {
 
   touch(low: number, high: number, writes: number, site: number, call: string, type: number): void {
     let held = this.#last;
-    if (type >= 0) {
+    if (type >= 0 || this.#teller.isPrompt) {
       this.#teller.tellAccess(this, { part: this.#partOf(low, high), low, high, writes, site, call }, type);
       return;
     }

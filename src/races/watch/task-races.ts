@@ -38,6 +38,7 @@ export class TaskRaces {
   watch(rank: number): RaceWatch {
     const analysis = this.#analysis;
     const sink: RaceSink = {
+      isPrompt: this.#options.throw === true,
       text: (id, text) => analysis.text(rank, id, text),
       event: (kind, data, length) => {
         analysis.event(rank, kind, data, length);

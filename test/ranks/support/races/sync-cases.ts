@@ -393,7 +393,7 @@ export const SYNC_CASES: readonly RaceCase[] = [
         await win.lock(1, Lock.EXCLUSIVE);
         win.put(value, 1, 0);
         await win.unlock(1);
-        await world.compute(20_000);
+        await world.compute(300_000);
         await win2.lock(1, Lock.EXCLUSIVE);
         await win2.unlock(1);
       } else {
