@@ -30,6 +30,7 @@ export type ErrorCode =
   | 'ERR_RANK'
   | 'ERR_RMA_ATTACH'
   | 'ERR_RMA_CONFLICT'
+  | 'ERR_RMA_RACE'
   | 'ERR_RMA_FLAVOR'
   | 'ERR_RMA_RANGE'
   | 'ERR_RMA_RANK_FAILED'

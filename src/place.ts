@@ -20,7 +20,7 @@ function ownFile(): string {
  * Whether this module has become a part of a file that is not the package's own: those are named by scripts/build.mjs.
  */
 export function bundled(): boolean {
-  return !/^(place\.[jt]s|onesided-(library|command)\.js)$/.test(basename(ownFile()));
+  return !/^(place\.[jt]s|onesided-(library|command|races)\.js)$/.test(basename(ownFile()));
 }
 
 /** The folder of this module, `src/` or `dist/`; in a bundle, the bundle's. */

@@ -9,10 +9,12 @@ import { runProcesses } from '../launcher/processes.ts';
 import { runThreads } from '../launcher/threads.ts';
 import { loadNative, nativeStatus } from '../native.ts';
 import { DEFAULT_PROVIDER, PROVIDER_NAMES, PROVIDERS, providerNamed } from '../providers/provider-kinds.ts';
+import type { RaceRequest } from '../races/race-request.ts';
 import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/trace-request.ts';
 import { bspReport } from './bsp-report-option.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 import { HOSTS_OPTIONS, HOSTS_USAGE, type HostsRequest, readHostsOptions } from './hosts-options.ts';
+import { racesOf, runSearched } from './races-option.ts';
 
 const OPTIONS = {
   ranks: { type: 'string' },
@@ -26,11 +28,17 @@ const OPTIONS = {
   'trace-events': { type: 'string' },
   'bsp-report': { type: 'string' },
   'bsp-machine': { type: 'string' },
+  races: { type: 'string' },
+  'races-memory': { type: 'string' },
   ...HOSTS_OPTIONS,
 } as const;
 
-/** `--bsp-report` takes a value only behind a `=`. */
-const ALIASES: Readonly<Record<string, string>> = { '-np': '-n', '--bsp-report': '--bsp-report=' };
+/** These take a value only behind a `=`. */
+const ALIASES: Readonly<Record<string, string>> = {
+  '-np': '-n',
+  '--bsp-report': '--bsp-report=',
+  '--races': '--races=',
+};
 
 export const run: Command = {
   summary: 'run a program on N ranks',
@@ -54,6 +62,10 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
                          them as FILE.json and FILE.svg
   --bsp-machine M        predict by this machine: "probe" measures it when a computation begins (default), "none" makes
                          no predictions, anything else is a file of JSON as probe() of onesided/bsp/model gives it
+  --races[=WORDS]        look for data races between the ranks, and say which lines make them; the exit code is 66 if
+                         there is one and nothing else failed. Words, with commas: "strict" (atomic calls order
+                         nothing, as in MPI), "throw" (those within a rank are thrown at the call), FILE.json
+  --races-memory M       keep what was accessed in at most M MiB (default: 256)
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 
 The first rank that fails ends the job, unless it has --keep-going. The job has that rank's exit code, or 128 + the
@@ -61,16 +73,18 @@ signal's number if a signal ended the rank. SIGINT, SIGTERM and SIGHUP are forwa
 them.`,
 
   async run(args) {
-    const { options, kind, hosts } = read(args);
+    const { options, kind, hosts, races } = read(args);
+    const searched = (start: (options: LaunchOptions) => Promise<JobResult>): Promise<JobResult> =>
+      races === undefined ? start(options) : runSearched(races, options, start);
     if (hosts !== undefined) return report(await runHosts({ ...options, ...hosts }));
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
           `${addonAdvice()}\n`,
       );
-      return report(await runThreads(options));
+      return report(await searched(runThreads));
     }
-    return report(await (kind === 'threads' ? runThreads : runProcesses)(options));
+    return report(await searched(kind === 'threads' ? runThreads : runProcesses));
   },
 };
 
@@ -86,6 +100,7 @@ function read(args: string[]): {
   options: LaunchOptions;
   kind: 'processes' | 'threads' | undefined;
   hosts: HostsRequest | undefined;
+  races: RaceRequest | undefined;
 } {
   const known = args.map((argument) => ALIASES[argument] ?? argument);
   // The first positional argument is the script; what follows is not for us, so it is not even parsed.
@@ -120,7 +135,10 @@ function read(args: string[]): {
     output: values['no-prefix'] === true ? 'direct' : {},
     signals: true,
   };
-  return { options, kind: ranks, hosts };
+  const races = racesOf(values.races, values['races-memory']);
+  if (races !== undefined && hosts !== undefined)
+    throw new UsageError('--races needs ranks of this host: their clocks must be one');
+  return { options, kind: ranks, hosts, races };
 }
 
 /** The option, or the variable. */

@@ -135,6 +135,7 @@ export class Communicator extends MessageCalls {
     this.#id = contextId;
     this.#traceId = contextId === WORLD_SPACE ? `${contextId}` : `${contextId}@${group.worldRanks[0]}`;
     if (recorder !== undefined) traceCommunicator(this, recorder, `${this.#traceId}|${name}`, group.worldRanks);
+    job.races?.communicator(this, this.#traceId);
   }
 
   /** @internal Whether `value` is a communicator; runs no code of the caller's. */

@@ -16,6 +16,7 @@ import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '
 import { Members } from './members.ts';
 import type { Membership, TaskTime } from './membership.ts';
 import { Origins } from './origins.ts';
+import type { RaceWatch } from './race-watch.ts';
 import { RankFailures } from './rank-failures.ts';
 import { RankLocks } from './rank-locks.ts';
 import { isAsked, report } from './reports.ts';
@@ -47,6 +48,7 @@ export class Job {
   readonly processor: Processor;
   readonly oversubscribed: boolean;
   readonly recorder: Recorder | undefined;
+  readonly races: RaceWatch | undefined;
   readonly supersteps: Membership['supersteps'];
   readonly locks = new RankLocks();
   /** The barriers that the program wants. */
@@ -65,6 +67,7 @@ export class Job {
     this.rank = rank;
     this.size = size;
     this.recorder = recorder;
+    this.races = membership.races;
     this.supersteps = membership.supersteps ?? (recorder && { recorder, probes: false });
     this.context = context;
     this.pd = context.allocPd();
@@ -213,6 +216,7 @@ export class Job {
     if (this.tasks === undefined || !agreed) this.#wakeOthers();
     this.messenger.close();
     this.blocks.close();
+    this.races?.close();
     this.context.close();
     this.#membership.leave();
   }

@@ -10,6 +10,7 @@ import type { Processor } from '../verbs/processor.ts';
 import type { ProgressEngine } from '../wait/progress.ts';
 import type { VainLooks } from '../wait/vain-looks.ts';
 import type { Control } from './control-region.ts';
+import type { RaceWatch } from './race-watch.ts';
 
 /** What a bootstrap (launched processes, threads, a named job, alone) provides. */
 export interface Membership {
@@ -31,6 +32,8 @@ export interface Membership {
   readonly cores: number;
   /** Records this rank's run, if the job is traced. */
   readonly recorder?: Recorder | undefined;
+  /** Sees its calls, if races are searched for. */
+  readonly races?: RaceWatch | undefined;
   /** Where its supersteps are recorded, if that was asked for, and whether the machine must be measured first. */
   readonly supersteps?: RecordedSupersteps | undefined;
   /** Where ranks are tasks, in virtual time. */

@@ -39,7 +39,7 @@ const OUTPUT_WITHIN = 1000;
  */
 export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   checkLaunch(options);
-  const { size, args = [] } = options;
+  const { size, args = [], execArgv } = options;
   const { events, records } = recordsOf(options);
   const script = resolveScript(options.script, process.execArgv);
   const memory = new SharedArrayBuffer(controlBytes(size));
@@ -78,6 +78,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
       };
       const worker = new Worker(script, {
         argv: [...args],
+        ...(execArgv !== undefined && { execArgv: [...execArgv] }),
         env: { ...env, ONESIDED_RANK: String(rank) },
         workerData: { onesided: invitation },
         transferList: [port],

@@ -23,6 +23,7 @@ import { findPipe } from './managers/pipe.ts';
 import { findPmi } from './managers/pmi.ts';
 import { findPmix, inPmix } from './managers/pmix.ts';
 import { checkNamedJob, joinNamed } from './named.ts';
+import { checkRaces, racesOfRank } from './race-search.ts';
 import type { ThreadInvitation } from './thread.ts';
 
 /** The options of `init`. `ONESIDED_BARRIER` and `ONESIDED_BARRIER_ALGORITHM` are the defaults of two of them. */
@@ -110,6 +111,7 @@ function begin(named: string | undefined, options: InitOptions): Joined {
 /** The options, read once and checked: also of a call that finds the job already joined. */
 function readInit(options: InitOptions): InitOptions {
   checkDebug('init');
+  checkRaces();
   const wait = readWait('init', options, ['job', 'size', ...BARRIER_OPTIONS], Number.POSITIVE_INFINITY);
   const barrier = readBarrier('init', withEnvironment(options));
   const { job, size } = reading('init', 'the options', () => ({ job: options.job, size: options.size }));
@@ -139,10 +141,13 @@ async function join(options: InitOptions, entered: (job: Job) => void): Promise<
   const { membership, complete, comesLate } = await enterJob(options, timeout);
   let stop: (() => void) | undefined;
   try {
-    const job = makeJob(membership, timeout, readBarrier('init', options));
+    const races = await racesOfRank(membership);
+    const searched = races === undefined ? membership : { ...membership, races: races.watch };
+    const job = makeJob(searched, timeout, readBarrier('init', options));
     try {
       if (comesLate === true) stop = sayIfLate(() => awaitedIn(job));
       const world = await Communicator.world(job, { signal: options.signal });
+      await races?.begin(world);
       entered(job);
       return world;
     } catch (error) {

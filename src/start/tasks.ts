@@ -34,6 +34,7 @@ import { type ModelledContext, ModelledFabric } from '../providers/modelled/mode
 import { ModelledProcessor } from '../providers/modelled/modelled-processor.ts';
 import { observedPart } from '../providers/modelled/observed.ts';
 import { type Cpu, Simulator } from '../providers/modelled/simulator.ts';
+import type { RaceOptions, TaskRaces } from '../races/watch/task-races.ts';
 import { writeTrace } from '../trace/chrome-trace.ts';
 import { type Recorder, recordInMemory } from '../trace/recorder.ts';
 import { defaultEvents, type Recording } from '../trace/trace-ring.ts';
@@ -68,6 +69,11 @@ export interface TaskOptions extends BarrierOptions {
    * written even if the run fails.
    */
   readonly trace?: string;
+  /**
+   * Searches for data races between the ranks (docs/guide/races.md): `true`, or how. They are reported on stderr when
+   * the run has ended, and the process's exit code is then 66 if nothing else has set one. Default: no.
+   */
+  readonly races?: boolean | RaceOptions;
 }
 
 const KNOWN = [
@@ -78,6 +84,7 @@ const KNOWN = [
   'order',
   'timeout',
   'trace',
+  'races',
 ] as const satisfies readonly (keyof TaskOptions)[];
 /** The most ranks: the order of events of one time has room for so many. */
 const MOST_TASKS = 65_536;
@@ -131,9 +138,10 @@ export async function runTasks<T>(
   const described =
     typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
   const barrier = readBarrier(call, given);
+  const races = await racesOf(call, size, given.races);
   const recordings = trace === undefined ? undefined : new Recordings();
   const chosen = new Faults(call, faults, size, seed);
-  const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, barrier, recordings);
+  const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, barrier, recordings, races);
   try {
     return await run.run(main);
   } finally {
@@ -141,7 +149,18 @@ export async function runTasks<T>(
       const title = `${size} tasks on ${described.name}, seed ${seed}`;
       writeTrace(trace, recordings!.take(), { title, clock: 'virtual time' });
     }
+    races?.finish();
   }
+}
+
+async function racesOf(call: string, size: number, races: TaskOptions['races']): Promise<TaskRaces | undefined> {
+  if (races === undefined || races === false) return undefined;
+  if (races !== true && (typeof races !== 'object' || races === null))
+    throw argumentTypeError(`${call}: races must be true, false or { strict, throw, … }, not ${show(races)}`);
+  const options = races === true ? {} : reading(call, 'races', () => ({ ...races }));
+  refuseUnknown(call, 'races', options, ['strict', 'throw', 'memory', 'file', 'report']);
+  const { TaskRaces } = await import('../races/watch/race-watches.ts');
+  return new TaskRaces(size, options);
 }
 
 /** What is checked is what is used, whatever the caller's object says later. */
@@ -208,6 +227,7 @@ class Run<T> {
   /** By rank: the ranks that have published something for it. */
   readonly #callers: (number[] | undefined)[];
   readonly #recordings: Recordings | undefined;
+  readonly #races: TaskRaces | undefined;
 
   constructor(
     size: number,
@@ -218,9 +238,11 @@ class Run<T> {
     timeoutMs: number,
     barrier: BarrierChoice,
     recordings: Recordings | undefined,
+    races: TaskRaces | undefined,
   ) {
     this.#size = size;
     this.#recordings = recordings;
+    this.#races = races;
     this.#left = size;
     this.#faults = faults;
     this.#simulator = new Simulator(size, seed, shuffled);
@@ -455,6 +477,7 @@ class Run<T> {
       cores: 0,
       tasks,
       recorder,
+      races: this.#races?.watch(rank),
       describe: () => 'a task of this thread',
       alive: () => true,
       watched: true,

@@ -8,7 +8,7 @@ import type { GeneralActiveTarget } from '../../sync/pscw/pscw-scheme.ts';
 import type { HeldOperations } from '../../transfer/schedule/held-operations.ts';
 import { type Operation, readWait, type WaitOptions } from '../../wait/operation.ts';
 import type { WindowParts } from '../creation/window-parts.ts';
-import type { AccessLog } from '../epochs/access-log.ts';
+import type { Accesses } from '../epochs/accesses.ts';
 import { Assert, checkAssert } from '../epochs/assertions.ts';
 import type { Epochs } from '../epochs/epochs.ts';
 import type { Paths } from '../path/paths.ts';
@@ -95,7 +95,7 @@ export class ActiveTarget {
     try {
       this.#held?.post();
       // Before others learn of it: they may change these bytes then.
-      if (this.#completeAtIssue) epochs.accesses?.completed(undefined);
+      epochs.accesses?.fenceBegins(this.#completeAtIssue);
       this.#fence.begin((assert & Assert.NO_PRECEDE) === 0, (assert & Assert.NO_SUCCEED) === 0);
     } catch (error) {
       throw epochs.comm.members.explain(error);
@@ -253,7 +253,7 @@ export class ActiveTarget {
   }
 
   /** For debugging: no target is told before results are delivered and origins compared, as in a fence. */
-  #delivered(accesses: AccessLog, completing: Operation): Operation {
+  #delivered(accesses: Accesses, completing: Operation): Operation {
     const drain = this.#drain!((error) => {
       this.#failure ??= { error };
     });
@@ -305,7 +305,7 @@ export class ActiveTarget {
   #completed(targets: readonly number[]): void {
     const epochs = this.#epochs;
     // Before others learn of it: they may change these bytes then.
-    epochs.accesses?.completed(undefined);
+    epochs.accesses?.accessEnds();
     try {
       this.#tell(targets);
     } catch (error) {

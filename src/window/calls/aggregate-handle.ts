@@ -17,7 +17,7 @@ import { argumentRangeError, argumentTypeError, reading, show } from '../../erro
 import { refuseUnknown } from '../../options.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { WaitOptions } from '../../wait/operation.ts';
-import type { AccessLog } from '../epochs/access-log.ts';
+import type { Accesses } from '../epochs/accesses.ts';
 import type { Request } from './window-request.ts';
 
 /** Operations that a handle holds, unless it says otherwise: those of a list of requests (transfer/requests/outstanding.ts). */
@@ -200,7 +200,7 @@ interface Operations<T extends TypedArray> {
 export interface AggregateOwner {
   /** What collects the operations; absent where their calls carry them out. */
   readonly requests: RequestTransfer | undefined;
-  readonly accesses: AccessLog | undefined;
+  readonly accesses: Accesses | undefined;
   /** Posts what was collected for the target. */
   post(): void;
   /** What says that it is complete. @param told learns of it */

@@ -226,9 +226,11 @@ export class SlowPath {
    */
   #use(call: string, t: Target, writes: boolean, name: string, array: TypedArray, side: Side): TypedArray {
     const { accesses, what } = this.#epochs;
-    const buffers = accesses?.buffers;
+    if (accesses === undefined) return array;
+    accesses.used(name, t.rank, array, side, writes);
+    const { buffers } = accesses;
     if (buffers === undefined) return array;
-    return buffers.use(`${call} to rank ${t.rank} in ${what}`, name, t.rank, accesses!.calls, array, side, writes);
+    return buffers.use(`${call} to rank ${t.rank} in ${what}`, name, t.rank, accesses.calls, array, side, writes);
   }
 
   /** The byte of a target's part, or, in a dynamic window, the address that a displacement means. */

@@ -14,7 +14,8 @@ export class WindowCore {
   readonly slowPath: SlowPath;
 
   constructor(made: WindowParts) {
-    this.parts = tracedSchemes(made);
+    const { races } = made.comm.job;
+    this.parts = tracedSchemes(races === undefined ? made : races.schemes(made));
     this.epochs = new Epochs(this.parts);
     this.paths = new Paths(this.parts, this.epochs);
     this.passive = new PassiveTarget(this.parts, this.epochs, this.paths);

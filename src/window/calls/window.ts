@@ -260,6 +260,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
       () => epochs.refusalOfOpen('finalize'),
     );
     traceWindow(this, parts, paths);
+    parts.comm.job.races?.window(this, parts);
   }
 
   /**

@@ -9,11 +9,13 @@
  * With `ONESIDED_DEBUG=poison`, the arrays of the accesses are watched as well (buffers-under-way.ts).
  */
 
+import type { TypedArray } from '../../datatype/base-types.ts';
 import { forEachRun } from '../../datatype/copy.ts';
 import { POISON } from '../../datatype/poison.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { debugs } from '../../debug.ts';
 import { RmaError } from '../../errors.ts';
+import type { Accesses, AccessKind } from './accesses.ts';
 import { BuffersUnderWay } from './buffers-under-way.ts';
 
 const CONFLICTS = debugs('conflicts');
@@ -23,11 +25,9 @@ export const LOG_ACCESSES = CONFLICTS || POISON;
 /** Accesses are found by the pages they touch. */
 const PAGE = 4096;
 
-type Kind = 'put' | 'get' | 'accumulate';
-
 interface Access {
   readonly call: string;
-  readonly kind: Kind;
+  readonly kind: AccessKind;
   /** `TypeCode` of the elements. */
   readonly base: number;
   /** Bytes `low` … `high − 1` of the part. */
@@ -39,7 +39,7 @@ interface Access {
   readonly reads: boolean;
 }
 
-export class AccessLog {
+export class AccessLog implements Accesses {
   /** By target, then by page. */
   #open = new Map<number, Map<number, Access[]>>();
   /** How many calls were noted. */
@@ -62,7 +62,7 @@ export class AccessLog {
    * @param where the call and the window, for the message
    * Errors: `ERR_RMA_CONFLICT`.
    */
-  note(call: string, kind: Kind, reads: boolean, where: string, target: number, at: number, side: Side): void {
+  note(call: string, kind: AccessKind, reads: boolean, where: string, target: number, at: number, side: Side): void {
     const number = this.calls + 1;
     if (!CONFLICTS) {
       this.calls = number;
@@ -118,6 +118,20 @@ export class AccessLog {
   completedCalls(target: number, after: number, to: number): void {
     this.buffers?.completed(target, after, to);
     this.#forget(target, ({ number }) => number > after && number <= to);
+  }
+
+  used(_name: string, _target: number, _array: TypedArray, _side: Side, _writes: boolean): void {}
+
+  fenceBegins(completeAtIssue: boolean): void {
+    if (completeAtIssue) this.completed(undefined);
+  }
+
+  fenceEnds(): void {
+    this.completed(undefined);
+  }
+
+  accessEnds(): void {
+    this.completed(undefined);
   }
 
   #forget(target: number | undefined, over: (access: Access) => boolean): void {

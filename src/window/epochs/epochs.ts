@@ -11,6 +11,7 @@ import type { LocksAtRank } from '../../wait/deadlock.ts';
 import type { WindowParts } from '../creation/window-parts.ts';
 import { LOCKED, STARTED, type Target } from '../path/target.ts';
 import { AccessLog, LOG_ACCESSES } from './access-log.ts';
+import type { Accesses } from './accesses.ts';
 import { type EpochCall, FENCE, LOCK_ALL, REMEDIES, type Resumed, STORED, USED } from './epoch-calls.ts';
 import { Exposure } from './exposure.ts';
 import type { FlushKind } from './flush-kinds.ts';
@@ -27,7 +28,7 @@ const TURNS = ', or, if another task of this rank called it, use a Mutex (onesid
  */
 export class Epochs extends WindowScope {
   /** For debugging only. */
-  readonly accesses = LOG_ACCESSES ? new AccessLog(() => this.comm.members.failure() !== undefined) : undefined;
+  readonly accesses: Accesses | undefined;
   /** What `post` opens. */
   readonly exposure = new Exposure(this);
   /** For the message of a deadlock. */
@@ -54,6 +55,9 @@ export class Epochs extends WindowScope {
 
   constructor(parts: WindowParts) {
     super(parts);
+    const { races } = this.comm.job;
+    if (LOG_ACCESSES) this.accesses = new AccessLog(() => this.comm.members.failure() !== undefined);
+    else if (races !== undefined) this.accesses = races.accesses(parts) as Accesses;
     const { worldRanks } = this.group;
     const world = (holds: (t: Target) => boolean): readonly number[] => this.#ranks(holds).map((r) => worldRanks[r]);
     this.locks = {
@@ -221,7 +225,7 @@ export class Epochs extends WindowScope {
   fenceEnded(opens: boolean): void {
     this.#busy = undefined;
     this.#issued = 0;
-    this.accesses?.completed(undefined);
+    this.accesses?.fenceEnds();
     this.#open = opens ? FENCE : 0;
     this.#openings.note('fence');
     this.keepMoving();
@@ -285,7 +289,7 @@ export class Epochs extends WindowScope {
     this.#busy = undefined;
     this.#started = undefined;
     this.#issued &= ~USED;
-    this.accesses?.completed(undefined);
+    this.accesses?.accessEnds();
     this.keepMoving();
     this.complain();
   }
@@ -491,7 +495,7 @@ export class Epochs extends WindowScope {
   /** From now on flushes have nothing to wait for: all is complete when it is issued, and there is no rank to serve. */
   completesAtOnce(): void {
     // For debugging, each flush completes arrays.
-    if (!LOG_ACCESSES) this.#quick = LOCKED;
+    if (this.accesses === undefined) this.#quick = LOCKED;
   }
 
   /**
@@ -579,7 +583,7 @@ export class Epochs extends WindowScope {
   #order(kind: FlushKind | undefined, target: Target | undefined): void {
     this.#issued &= ~STORED;
     memoryFence();
-    if (LOG_ACCESSES) this.#log(kind, target);
+    if (this.accesses !== undefined) this.#log(kind, target);
   }
 
   #log(kind: FlushKind | undefined, target: Target | undefined): void {
@@ -596,7 +600,7 @@ export class Epochs extends WindowScope {
 
   /** For debugging: at the end of a call that completes operations. Errors: `ERR_RMA_CONFLICT`. */
   complain(): void {
-    if (LOG_ACCESSES) this.accesses!.buffers?.complain();
+    if (this.accesses !== undefined) this.accesses.buffers?.complain();
   }
 
   /** An access that was checked is about to be made. @param reads it writes nothing at the target */

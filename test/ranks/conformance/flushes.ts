@@ -67,7 +67,9 @@ requirement(
   'after flushLocal, origins may be used again and results are there',
   'mpich/get_flushlocal mpich/lock_dt_flushlocal mpich/lockall_dt_flushlocal mpich/large_acc_flush_local',
   (t) =>
-    t.window(Int32Array, 2 * t.size, async (win) => {
+    t.window(Int32Array, 2 * t.size + 1, async (win) => {
+      win.local[2 * t.size] = 7 + t.rank;
+      await t.barrier();
       await win.lockAll();
       const origin = new Int32Array(1);
       for (const target of t.ranks) {
@@ -75,11 +77,13 @@ requirement(
         win.put(origin, target, 2 * t.rank);
         await win.flushLocal(target);
         origin[0] = -1;
+        // What was put may still be on its way: what is got lies elsewhere.
         const found = new Int32Array(1);
         win.accumulate(Int32Array.of(1), target, 2 * t.rank + 1, Op.SUM);
-        win.get(found, target, 2 * t.rank);
+        win.get(found, target, 2 * t.size);
         if (t.blocks) win.flushLocalSync(target);
         else await win.flushLocal(target);
+        assert.equal(found[0], 7 + target);
       }
       await win.unlockAll();
       await t.barrier();

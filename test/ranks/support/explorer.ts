@@ -5,7 +5,7 @@
  * something is repeated by its number.
  */
 import type { WindowInfo } from 'onesided';
-import { type Fabric, type FaultOptions, loadFabric, runTasks } from 'onesided/fabrics';
+import { type Fabric, type FaultOptions, loadFabric, runTasks, type TaskOptions } from 'onesided/fabrics';
 import { type Requirement, Trial } from '../conformance/requirement.ts';
 import { FENCES_BY_HINT, LOCKS_BY_HINT, SCHEDULES as NAMES, NONCONTIGUOUS_NAMES, UPDATE_SCHEMES } from './kinds.ts';
 import { Random } from './random.ts';
@@ -91,10 +91,11 @@ function withAdapters(fabric: Fabric): Fabric {
   return { ...fabric, adapter: { ...fabric.adapter, step: 0.5, barrierSend: 1.2, barrierReceive: 1.8 } };
 }
 
-/** Puts a requirement on trial under one schedule. @returns what went wrong */
+/** Puts a requirement on trial under one schedule. @param races how races are searched for @returns what went wrong */
 export async function tryUnder(
   { run, barriers, isLossy }: Requirement,
   { fabric, size, seed }: Schedule,
+  races?: TaskOptions['races'],
 ): Promise<unknown> {
   const modelled = fabricOf(fabric);
   try {
@@ -108,6 +109,7 @@ export async function tryUnder(
       },
       {
         fabric: barriers === undefined ? modelled : withAdapters(modelled),
+        ...(races !== undefined && { races }),
         ...{ seed, ...(isLossy === true ? lossesOf(seed) : faultsOf(seed)), ...barriers },
       },
     );

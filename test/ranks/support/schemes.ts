@@ -220,6 +220,8 @@ async function locks(t: Trial, info: WindowInfo): Promise<void> {
         const expected = [added[target], added[target], counted[target]];
         assert.deepEqual([words[0], words[1], words[3]], expected, `increments at rank ${target}`);
       }
+      // What others have read of it, too, is over.
+      await t.barrier();
       await win.lockAll();
       win.accumulate(Int32Array.of(1), t.next, 2, Op.SUM);
       await win.unlockAll();

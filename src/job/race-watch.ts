@@ -1,0 +1,18 @@
+/**
+ * What sees the calls of a rank whose program is searched for races (docs/decisions/049-races.md). It is there in jobs
+ * that are, and what it is made of is not even loaded in others. It knows windows and communicators, which stand above
+ * this layer, so its interface does not name their types.
+ */
+export interface RaceWatch {
+  /** @param key the same at all its ranks, and no other's */
+  communicator(communicator: object, key: string): void;
+  /** The schemes of a window, watched. */
+  schemes<Parts extends object>(parts: Parts): Parts;
+  /** The log that the calls of a window tell of their accesses: an `Accesses` (window/epochs/accesses.ts). */
+  accesses(parts: object): object;
+  window(window: object, parts: object): void;
+  /** A computation: its supersteps order its ranks. */
+  supersteps(bsp: object, communicator: object): void;
+  /** The rank's part in the job has ended. */
+  close(): void;
+}

@@ -1,0 +1,54 @@
+/** What was asked for about races: `--races`, `ONESIDED_RACES`. */
+import { argumentTypeError, show } from '../errors.ts';
+
+export interface RaceRequest {
+  readonly strict: boolean;
+  readonly throw: boolean;
+  /** The report as JSON goes there; absent: nowhere. */
+  readonly file: string | undefined;
+  /** Bytes for what was accessed; absent: the default. */
+  readonly memory: number | undefined;
+}
+
+export const RACES_VARIABLE = 'ONESIDED_RACES';
+export const RACES_MEMORY_VARIABLE = 'ONESIDED_RACES_MEMORY';
+/** Where the ranks of a launcher write what they tell. */
+export const RACES_LOGS_VARIABLE = 'ONESIDED_RACES_LOGS';
+
+const MIB = 2 ** 20;
+const NOTHING = ['', '1', 'yes', 'true'];
+
+/**
+ * @param words what follows `--races=`: `strict`, `throw`, and the name of a file that ends in `.json`, with commas
+ * @param memory MiB
+ */
+export function readRaces(name: string, words: string, memory: string | undefined): RaceRequest {
+  let [strict, throws] = [false, false];
+  let file: string | undefined;
+  for (const word of words.split(',').map((one) => one.trim())) {
+    if (NOTHING.includes(word)) continue;
+    if (word === 'strict') strict = true;
+    else if (word === 'throw') throws = true;
+    else if (/\.json$/.test(word)) file = word;
+    else
+      throw argumentTypeError(
+        `${name}: ${show(word)} is unknown; it takes strict, throw and FILE.json, separated by commas`,
+      );
+  }
+  const mib = memory === undefined || memory === '' ? undefined : Number(memory);
+  if (mib !== undefined && !(mib >= 1 && mib <= 2 ** 20))
+    throw argumentTypeError(`${name}-memory: a number of MiB from 1 on is needed, not ${show(memory)}`);
+  return { strict, throw: throws, file, memory: mib === undefined ? undefined : mib * MIB };
+}
+
+/** What the environment asks for. */
+export function racesFromEnvironment(env: NodeJS.ProcessEnv): RaceRequest | undefined {
+  const words = env[RACES_VARIABLE];
+  if (words === undefined || words === '' || words === '0') return undefined;
+  return readRaces(RACES_VARIABLE, words, env[RACES_MEMORY_VARIABLE]);
+}
+
+/** What an analysis takes of it. */
+export function analysisOf({ strict, memory }: RaceRequest): { strict: boolean; memory?: number } {
+  return { strict, ...(memory !== undefined && { memory }) };
+}

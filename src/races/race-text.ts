@@ -1,0 +1,53 @@
+/** Races in words. */
+import { writeFileSync } from 'node:fs';
+import type { Race, RaceReport, RaceSide } from './race-findings.ts';
+
+export function describeRace({ where, accesses, missing, mend, count }: Race): string {
+  const [a, b] = accesses;
+  const [first, last] = where.bytes;
+  const bytes = first === last ? `byte ${first}` : `bytes ${first} … ${last}`;
+  const memory =
+    where.window === undefined
+      ? `${bytes} of an array of rank ${where.rank}`
+      : `${bytes} of the part of rank ${where.rank} in window ${where.window}`;
+  return [
+    `race: ${memory}${count > 1 ? `, ${count} times` : ''}`,
+    `  ${sideText(a)}`,
+    `  ${sideText(b)}`,
+    `  missing: ${missing}`,
+    `  to mend it: ${mend}`,
+  ].join('\n');
+}
+
+function sideText({ rank, call, does, argument, target, site, epoch }: RaceSide): string {
+  const to = target === undefined ? '' : ` to rank ${target}`;
+  const what = argument === undefined ? does : `${does} its ${argument}`;
+  const within = epoch === undefined ? '' : `, in the epoch of ${epoch.kind} opened at ${epoch.opened}`;
+  return `rank ${rank}: ${call}${to} ${what} at ${site}${within}`;
+}
+
+function reportText({ races, strict, unseen, forgotten }: RaceReport): string {
+  const lines = races.map((race) => describeRace(race));
+  const rule = strict ? 'atomic calls order nothing (strict)' : 'atomic calls on one word order its ranks';
+  const found = races.length === 0 ? 'no race' : races.length === 1 ? '1 race' : `${races.length} races`;
+  lines.push(`races: ${found}; ${rule}`);
+  for (const one of unseen) lines.push(`  not seen: ${one}`);
+  if (forgotten > 0) lines.push(`  forgotten: accesses to ${forgotten} bytes, since memory for them is bounded`);
+  return lines
+    .map((line) => line.replace(/^/gm, 'onesided: '))
+    .join('\n')
+    .concat('\n');
+}
+
+/** The exit code of a program that ended well but for its races. */
+export const RACE_EXIT = 66;
+
+/**
+ * Shows a report, and writes it to a file if there is one.
+ * @returns the exit code of a job that has ended well otherwise
+ */
+export function showReport(report: RaceReport, file: string | undefined, write: (text: string) => void): number {
+  write(reportText(report));
+  if (file !== undefined) writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+  return report.races.length > 0 ? RACE_EXIT : 0;
+}

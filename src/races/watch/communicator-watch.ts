@@ -1,0 +1,183 @@
+/** What the collectives and messages of a communicator give and take. */
+import type { CollectiveCall } from '../../collective/collective-calls.ts';
+import type { Communicator } from '../../collective/communicator.ts';
+import type { GeneratorOperation } from '../../wait/operation.ts';
+import { DONE } from '../../wait/progress.ts';
+import { Meeting, RaceEvent } from '../race-events.ts';
+import type { RaceTeller } from './race-teller.ts';
+import { replace } from './window-watch.ts';
+
+type Method = (...args: unknown[]) => unknown;
+type Methods = Record<string, Method>;
+
+const MEETINGS: Readonly<Record<string, number>> = {
+  broadcast: Meeting.FROM_ROOT,
+  scatter: Meeting.FROM_ROOT,
+  scatterv: Meeting.FROM_ROOT,
+  reduce: Meeting.TO_ROOT,
+  gather: Meeting.TO_ROOT,
+  gatherv: Meeting.TO_ROOT,
+  scan: Meeting.PREFIX,
+  exscan: Meeting.PREFIX,
+};
+
+export function watchCommunicator(watch: RaceTeller, communicator: Communicator, key: string): void {
+  watchBarriers(watch, communicator, key);
+  watchCollectives(watch, communicator, key);
+  watchMessages(watch, communicator, key);
+}
+
+/** A barrier whose wait ended early goes on with the next call, so that call is the same barrier. */
+function watchBarriers(watch: RaceTeller, communicator: Communicator, key: string): void {
+  const { rank, size } = communicator;
+  const methods = communicator as unknown as Methods;
+  const scope = `barrier ${key}`;
+  let number = 0;
+  let isLeft = false;
+  const arrive = (): void => {
+    if (!isLeft) number++;
+    isLeft = false;
+    watch.begin(scope).add(number).add(size).add(Meeting.ALL).add(0).add(rank).tell(RaceEvent.ARRIVED);
+  };
+  const leave = (which: number): void => watch.begin(scope).add(which).add(rank).tell(RaceEvent.LEFT);
+  const { barrier, barrierSync } = methods;
+  replace(methods, 'barrier', (...args) => {
+    arrive();
+    const own = number;
+    const promise = barrier.apply(communicator, args) as Promise<void>;
+    if (promise === DONE) {
+      leave(own);
+      return promise;
+    }
+    return promise.then(
+      () => leave(own),
+      (error: unknown) => {
+        isLeft = true;
+        throw error;
+      },
+    );
+  });
+  replace(methods, 'barrierSync', (...args) => {
+    arrive();
+    try {
+      barrierSync.apply(communicator, args);
+    } catch (error) {
+      isLeft = true;
+      throw error;
+    }
+    leave(number);
+  });
+}
+
+function watchCollectives(watch: RaceTeller, communicator: Communicator, key: string): void {
+  const { rank, size } = communicator;
+  const methods = communicator as unknown as Methods;
+  const arrive = (call: Pick<CollectiveCall, 'name' | 'root'>, number: number): void => {
+    const meeting = MEETINGS[call.name] ?? Meeting.ALL;
+    watch
+      .begin(key)
+      .add(number)
+      .add(size)
+      .add(meeting)
+      .add(call.root ?? 0)
+      .add(rank)
+      .tell(RaceEvent.ARRIVED);
+  };
+  const leave = (number: number): void => watch.begin(key).add(number).add(rank).tell(RaceEvent.LEFT);
+  /** Told at the time before the call, since others may learn of it before it returns. @returns its number */
+  const entered = (call: CollectiveCall<unknown>, before: number, since: number): number => {
+    const { sequence } = communicator;
+    if (sequence === before) return -1;
+    watch.at(since);
+    arrive(call, sequence);
+    watch.at(undefined);
+    return sequence;
+  };
+  const { collective, collectiveSync, begin } = methods;
+  replace(methods, 'collective', (...args) => {
+    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const begun = collective.apply(communicator, args) as { operation: unknown; promise: Promise<void> };
+    const number = entered(args[0] as CollectiveCall<unknown>, before, since);
+    return { operation: begun.operation, promise: begun.promise.then(() => leave(number)) };
+  });
+  replace(methods, 'collectiveSync', (...args) => {
+    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const result = collectiveSync.apply(communicator, args);
+    leave(entered(args[0] as CollectiveCall<unknown>, before, since));
+    return result;
+  });
+  replace(methods, 'begin', (...args) => {
+    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const operation = begin.apply(communicator, args) as GeneratorOperation<unknown>;
+    const number = entered(args[2] as CollectiveCall<unknown>, before, since);
+    const { advance } = operation;
+    let isOver = false;
+    replace(operation, 'advance', () => {
+      const done = advance.call(operation);
+      if (done && !isOver) leave(number);
+      isOver ||= done;
+      return done;
+    });
+    return operation;
+  });
+}
+
+function watchMessages(watch: RaceTeller, communicator: Communicator, key: string): void {
+  const { group } = communicator;
+  const methods = communicator as unknown as Methods;
+  const { send, receive, receiveSync } = methods;
+  const tagOf = (options: unknown): unknown => (options as { tag?: unknown } | undefined)?.tag ?? 0;
+  const scopeOf = (options: unknown): string => `message ${key} ${String(tagOf(options))}`;
+  replace(methods, 'send', (...args) => {
+    const [buffer, target, options] = args;
+    watch.touchArray(buffer, false, 'send');
+    const peer = group.worldRanks[target as number];
+    if (peer !== undefined) watch.begin(scopeOf(options)).add(peer).tell(RaceEvent.SENT);
+    return send.apply(communicator, args);
+  });
+  const received = ([buffer, source, options]: readonly unknown[]): void => {
+    const peer = group.worldRanks[source as number];
+    if (peer !== undefined) watch.begin(scopeOf(options)).add(peer).tell(RaceEvent.RECEIVED);
+    watch.touchArray(buffer, true, 'receive');
+  };
+  /** A message that does not fit is taken all the same. */
+  const failed = (args: readonly unknown[], error: unknown): never => {
+    if ((error as { code?: unknown }).code === 'ERR_TRUNCATE') received(args);
+    throw error;
+  };
+  replace(methods, 'receive', (...args) =>
+    (receive.apply(communicator, args) as Promise<void>).then(
+      () => received(args),
+      (error: unknown) => failed(args, error),
+    ),
+  );
+  replace(methods, 'receiveSync', (...args) => {
+    try {
+      receiveSync.apply(communicator, args);
+    } catch (error) {
+      failed(args, error);
+    }
+    received(args);
+  });
+}
+
+/** A superstep orders all of a computation's ranks. */
+export function watchSupersteps(watch: RaceTeller, bsp: object, communicator: Communicator): void {
+  const methods = bsp as Methods;
+  const { rank, size } = communicator;
+  let number = 0;
+  for (const form of ['sync', 'syncSync', 'end', 'endSync']) {
+    const original = methods[form];
+    if (original === undefined) continue;
+    replace(methods, form, (...args) => {
+      const own = ++number;
+      const scope = `superstep ${communicator.group.worldRanks[0]}`;
+      watch.begin(scope).add(own).add(size).add(Meeting.ALL).add(0).add(rank).tell(RaceEvent.ARRIVED);
+      const leave = (): void => watch.begin(scope).add(own).add(rank).tell(RaceEvent.LEFT);
+      const result = original.apply(bsp, args);
+      if (result instanceof Promise && result !== DONE) return result.then(leave);
+      leave();
+      return result;
+    });
+  }
+}

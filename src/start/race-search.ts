@@ -1,0 +1,25 @@
+/** Whether a rank's program is searched for races: what does it is loaded only then. */
+import type { Membership } from '../job/membership.ts';
+import {
+  RACES_LOGS_VARIABLE,
+  RACES_MEMORY_VARIABLE,
+  RACES_VARIABLE,
+  racesFromEnvironment,
+} from '../races/race-request.ts';
+import type { JobRaces } from '../races/watch/job-races.ts';
+
+/** Throws for what the environment asks in words that there are not. Errors: `ERR_ARG`. */
+export function checkRaces(): void {
+  racesFromEnvironment(process.env);
+}
+
+export async function racesOfRank({ rank, size }: Membership): Promise<JobRaces | undefined> {
+  const { env } = process;
+  const request = racesFromEnvironment(env);
+  if (request === undefined) return undefined;
+  const folder = env[RACES_LOGS_VARIABLE];
+  // Programs that this one starts are no ranks of its job.
+  for (const name of [RACES_VARIABLE, RACES_MEMORY_VARIABLE, RACES_LOGS_VARIABLE]) delete env[name];
+  const { watchRank } = await import('../races/watch/race-watches.ts');
+  return watchRank(rank, size, request, folder);
+}

@@ -1,0 +1,118 @@
+/** Modules that are rewritten to be seen do what they did, and tell what they load and store, with its place. */
+import { parse } from 'acorn';
+import { expect, test } from 'vitest';
+import { instrument } from '../../src/races/instrument/instrument.ts';
+import { programCalls } from '../../src/races/instrument/program-calls.ts';
+import type { RaceRuntime } from '../../src/races/watch/tracked-memory.ts';
+
+interface Seen {
+  readonly what: string;
+  readonly bytes: string;
+  readonly at: string;
+}
+
+/** Runs the body of a function with an array `a` of four bytes, once as it is and once rewritten. */
+function run(body: string): { result: unknown; seen: Seen[] } {
+  const source = `return (() => {\n${body}\n})();`;
+  const plain = new Function('a', 'view', source);
+  const expected: unknown = plain(...arrays());
+  const code = instrument(`function run(a, view) { ${source} }`, 'file:///m.js', false);
+  const [a, view] = arrays();
+  const seen: Seen[] = [];
+  const runtime: RaceRuntime = {
+    memories: new WeakMap([
+      [
+        a.buffer as ArrayBufferLike,
+        {
+          touch: (low, high, writes, site, call) => {
+            const at = runtime.sites[site].replace('/m.js:', '');
+            seen.push({ what: `${writes === 1 ? 'store' : 'load'} ${call}`, bytes: `${low}-${high - 1}`, at });
+          },
+        },
+      ],
+    ]),
+    sites: [],
+    columns: new Map(),
+    instruments: true,
+  };
+  const before = globalThis as unknown as Record<symbol, unknown>;
+  before[Symbol.for('onesided.races.calls')] = programCalls(runtime);
+  const result: unknown = new Function(
+    'a',
+    'view',
+    `${code ?? `function run(a, view) { ${source} }`}\nreturn run(a, view);`,
+  )(a, view);
+  delete before[Symbol.for('onesided.races.calls')];
+  expect(result).toEqual(expected);
+  return { result, seen };
+}
+
+function arrays(): [Uint8Array, DataView] {
+  const a = Uint8Array.of(1, 2, 3, 4);
+  return [a, new DataView(a.buffer)];
+}
+
+const told = (body: string): string[] => run(body).seen.map(({ what, bytes }) => `${what} ${bytes}`);
+
+test.each([
+  ['return a[1];', ['load load 1-1']],
+  ['a[2] = 7; return [...a.subarray(2, 3)];', ['store store 2-2', 'load load 2-2']],
+  ['return a[0]++ + --a[3];', ['load load 0-0', 'store store 0-0', 'load load 3-3', 'store store 3-3']],
+  ['let i = 0; a[i++] += i; return [i, a[0]];', ['load load 0-0', 'store store 0-0', 'load load 0-0']],
+  ['const [x, , y] = a; return [x, y];', ['load load 0-2']],
+  ['const [x, ...y] = a; return [x, y];', ['load load 0-3']],
+  ['[a[0], a[1]] = [a[1], a[0]]; return 1;', ['load load 1-1', 'load load 0-0', 'store store 0-0', 'store store 1-1']],
+  ['({ x: a[0], y: a[1] = 5 } = { x: 9 }); return 0;', ['store store 0-0', 'store store 1-1']],
+  ['let sum = 0; for (const x of a) sum += x; return sum;', ['load load 0-3']],
+  ['a.fill(0, 1, -1); return a.slice(1, 2).length;', ['store fill() 1-2', 'load slice() 1-1']],
+  ['a.set([1, 2], 2); return a.at(-1);', ['store set() 2-3', 'load at() 3-3']],
+  ['return view.getUint16(1);', ['load getUint16() 1-2']],
+  ['view.setInt8(3, 1); return 0;', ['store setInt8() 3-3']],
+  ['Atomics.store(a, 0, 5); return Atomics.load(a, 0);', ['store Atomics.store() 0-0', 'load Atomics.load() 0-0']],
+  ['return Math.max(...a);', ['load load 0-3']],
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a program
+  ['return `${a}`;', ['load load 0-3']],
+  ['return a?.[0] ?? a?.slice(0, a[1]).length;', []],
+  ['return new Map([[1, [2]]]).get(1)[0];', []],
+  ['const o = { f(x) { return this.g + x; }, g: 1 }; return o["f"](2);', []],
+  ['return (a)[(0)] + ((a))[1];', ['load load 0-0', 'load load 1-1']],
+  ['return [a].map((x) => x[2])[0];', ['load load 2-2']],
+  ['delete a.x; return typeof a[9];', []],
+])('%s', (body, expected) => {
+  expect(told(body)).toEqual(expected);
+});
+
+test('places are those of the source', () => {
+  const { seen } = run('const b = 1;\n  a[b] = a[0];\n a.fill(1);\n return 0;');
+  expect(seen.map(({ at }) => at)).toEqual(['3:3', '3:10', '4:4']);
+});
+
+test('the columns of other calls on a line are mapped back', () => {
+  const runtime: RaceRuntime = { memories: new WeakMap(), sites: [], columns: new Map(), instruments: true };
+  const source = "'use strict'; const t = (a) => { a[0] = a[1]; throw new Error('here'); };";
+  const code = instrument(source, 'file:///c.js', false)!;
+  const [, url, places, shifts] = /\)\]\("([^"]*)", "([^"]*)", "([^"]*)"\)/.exec(code)!;
+  programCalls(runtime)(url, places, shifts);
+  const column = code.indexOf("new Error('here')") + 1;
+  expect(runtime.columns.get(url)!(1, column)).toBe(source.indexOf("new Error('here')") + 1);
+});
+
+test.each([
+  ['#!/usr/bin/env node\n"use strict";\na[0];', false],
+  ['import x from "y"; export default x[0];', true],
+  ['class A { #x = [1]; static y = 2; get() { return this.#x[0]; } }', false],
+  ['async function f(a) { a[0] = await g(); for await (const x of y) a[x] = 1; }', false],
+  ['label: for (const k in o) { if (o[k]) continue label; }', false],
+  ['x = a /* ( */ [0];', false],
+])('%s is still a program', (source, isModule) => {
+  const code = instrument(source, 'file:///p.js', isModule);
+  // What cannot be rewritten stays as it is.
+  if (source.includes('/*')) expect(code).toBeUndefined();
+  else parse(code!, { ecmaVersion: 'latest', sourceType: isModule ? 'module' : 'script' });
+  expect((code ?? source).startsWith('#!')).toBe(source.startsWith('#!'));
+});
+
+test('what is no program is left alone', () => {
+  expect(instrument('this is no program', 'file:///x.js', false)).toBeUndefined();
+  expect(instrument('const x = 1;', 'file:///x.js', false)).toBeUndefined();
+});
