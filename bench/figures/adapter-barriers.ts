@@ -281,6 +281,11 @@ const n4: Figure = {
 const formula = (init: number, trigger: number, adjust: number, size: number): number =>
   init + (Math.ceil(Math.log2(size)) - 1) * trigger + adjust;
 
+/** Of a barrier, in microseconds; of many nodes fewer are measured. */
+async function timeOf(fabric: Fabric, size: number, way: Way): Promise<number> {
+  return (await barriers(fabric, size, way, size > 128 ? { barriers: 5, warm: 5 } : { barriers: 50 })).time;
+}
+
 const n5: Figure = {
   id: 'N5',
   claim: 'the report’s formula says 38.94 µs (Myrinet, LANai-XP) and 22.13 µs (Quadrics) for a barrier of 1,024 nodes',
@@ -293,12 +298,7 @@ const n5: Figure = {
   schemes: FILES,
   async measure() {
     const sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-    const large = (fabric: Fabric, way: Way): Promise<number[]> =>
-      forEach(
-        sizes,
-        async (size) =>
-          (await barriers(fabric, size, way, size > 128 ? { barriers: 5, warm: 5 } : { barriers: 50 })).time,
-      );
+    const large = (fabric: Fabric, way: Way): Promise<number[]> => forEach(sizes, (size) => timeOf(fabric, size, way));
     const myrinet = await large(fabricOf(B), ADAPTER.dissemination);
     const quadrics = await large(fabricOf(QUADRICS), WAITS.dissemination);
     const elan = fabricOf(QUADRICS);
@@ -340,6 +340,11 @@ const n5: Figure = {
         'the report has no simulation: its numbers for more than 8 nodes are the formula. On Quadrics the formula is ' +
         '5 % above its own measurement on 8 nodes, and 2.25 and 5.60 µs as measurements give 1.68 µs a round, not 2.32',
     };
+  },
+  async verdict() {
+    if (!within(await timeOf(fabricOf(QUADRICS), 1024, WAITS.dissemination), 22.13, 0.1)) return false;
+    if (!within(await timeOf(fabricOf(B), 1024, ADAPTER.dissemination), 38.94, 0.1)) return false;
+    return (await n5.measure()).holds;
   },
 };
 
