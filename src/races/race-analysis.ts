@@ -330,6 +330,7 @@ export class RaceAnalysis {
     const time = this.#order.now(rank);
     // Before: who finds the word changed learns of what came before the operation.
     if (words !== undefined && reads === 0) this.#order.giveWords(words, rank);
+    this.#order.called(rank);
     const within = this.#tellers[rank].epochs.get(epoch);
     const common = {
       rank,
