@@ -1,5 +1,5 @@
 /**
- * What sees the calls of a rank whose program is searched for races (docs/decisions/049-races.md). It is there in jobs
+ * What sees the calls of a rank whose program is searched for races (docs/decisions/050-races.md). It is there in jobs
  * that are, and what it is made of is not even loaded in others. It knows windows and communicators, which stand above
  * this layer, so its interface does not name their types.
  */

@@ -1,6 +1,6 @@
 /**
  * The analysis of races: takes the events of all ranks in an order in which what gives comes before what takes it, and
- * finds accesses to common bytes that nothing orders (docs/decisions/049-races.md). No I/O, no clock.
+ * finds accesses to common bytes that nothing orders (docs/decisions/050-races.md). No I/O, no clock.
  *
  * Memory: a vector clock for each rank, and for what was given and not taken yet; the shadow of windows. What can no
  * longer race is forgotten from time to time.
@@ -330,6 +330,7 @@ export class RaceAnalysis {
     const time = this.#order.now(rank);
     // Before: who finds the word changed learns of what came before the operation.
     if (words !== undefined && reads === 0) this.#order.giveWords(words, rank);
+    this.#order.called(rank);
     const within = this.#tellers[rank].epochs.get(epoch);
     const common = {
       rank,

@@ -64,10 +64,13 @@ export class RaceOrder {
   readonly #fenceTimes = new Map<string, Float64Array>();
   /** What a rank has given last, if nothing has happened at it since that others could learn of. */
   readonly #given: (Clock | undefined)[];
+  /** 1: operations were called since. */
+  readonly #called: Uint8Array;
 
   constructor(size: number) {
     this.#size = size;
     this.#given = new Array<undefined>(size).fill(undefined);
+    this.#called = new Uint8Array(size);
     this.#clocks = Array.from({ length: size }, (_, rank) => {
       const clock = new Int32Array(size);
       clock[rank] = 1;
@@ -117,10 +120,19 @@ export class RaceOrder {
     this.#given[rank] = undefined;
   }
 
-  /** @returns the rank's clock, which nobody changes any more */
-  #give(rank: number): Clock {
+  /** An operation was called: whoever is told of its rank next can be told apart from those who were told before. */
+  called(rank: number): void {
+    this.#called[rank] = 1;
+  }
+
+  /**
+   * @param byWord words are given often, and the operations that give them need not be told apart
+   * @returns the rank's clock, which nobody changes any more
+   */
+  #give(rank: number, byWord = false): Clock {
     const before = this.#given[rank];
-    if (before !== undefined) return before;
+    if (before !== undefined && (byWord || this.#called[rank] === 0)) return before;
+    this.#called[rank] = 0;
     const given = this.#clocks[rank].slice();
     this.#clocks[rank][rank]++;
     this.#given[rank] = given;
@@ -260,7 +272,7 @@ export class RaceOrder {
   }
 
   giveWords(places: WordPlaces, rank: number): void {
-    this.words.give(places, this.#give(rank));
+    this.words.give(places, this.#give(rank, true));
   }
 
   takeWords(places: WordPlaces, rank: number): void {

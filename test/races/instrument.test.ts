@@ -33,6 +33,7 @@ function run(body: string): { result: unknown; seen: Seen[] } {
     ]),
     sites: [],
     columns: new Map(),
+    site: -1,
     instruments: true,
   };
   const before = globalThis as unknown as Record<symbol, unknown>;
@@ -88,7 +89,7 @@ test('places are those of the source', () => {
 });
 
 test('the columns of other calls on a line are mapped back', () => {
-  const runtime: RaceRuntime = { memories: new WeakMap(), sites: [], columns: new Map(), instruments: true };
+  const runtime: RaceRuntime = { memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: true };
   const source = "'use strict'; const t = (a) => { a[0] = a[1]; throw new Error('here'); };";
   const code = instrument(source, 'file:///c.js', false)!;
   const [, url, places, shifts] = /\)\]\("([^"]*)", "([^"]*)", "([^"]*)"\)/.exec(code)!;

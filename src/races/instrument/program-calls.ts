@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import type { RaceRuntime } from '../watch/tracked-memory.ts';
 import { preludeOf } from './module-prelude.ts';
-import { type Touched, touchedBy } from './program-methods.ts';
+import { LIBRARY_CALLS, type Touched, touchedBy } from './program-methods.ts';
 
 const CODES: Readonly<Record<string, number>> = {
   ...{ Int8Array: 0, Uint8Array: 1, Int16Array: 2, Uint16Array: 3, Int32Array: 4, Uint32Array: 5 },
@@ -64,8 +64,18 @@ class ProgramCalls {
 
   call(object: Methods, name: string, place: number, ...args: unknown[]): unknown {
     if ((object as unknown) === Atomics) return this.#atomic(object, name, place, args);
-    touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
-    return object[name](...args);
+    if (!LIBRARY_CALLS.has(name) || ArrayBuffer.isView(object)) {
+      touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
+      return object[name](...args);
+    }
+    const runtime = this.#runtime;
+    const before = runtime.site;
+    runtime.site = this.#first + place;
+    try {
+      return object[name](...args);
+    } finally {
+      runtime.site = before;
+    }
   }
 
   /** A change is told before it is made, and a look after it: others may see the one, and make the other, in between. */

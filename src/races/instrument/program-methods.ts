@@ -152,8 +152,16 @@ const ATOMICS: Readonly<Record<string, 0 | 1 | 2>> = {
   compareExchange: 2,
 };
 
+/** Calls of the library whose lines matter: they are told, so that no stack need be looked at. */
+export const LIBRARY_CALLS: ReadonlySet<string> = new Set([
+  ...['put', 'get', 'accumulate', 'getAccumulate', 'fetchAndOp', 'compareAndSwap', 'putNotify'],
+  ...['rput', 'rget', 'raccumulate', 'rgetAccumulate', 'fence', 'fenceSync', 'lock', 'lockSync', 'lockAll'],
+  ...['lockAllSync', 'start', 'startSync', 'send', 'receive', 'receiveSync', 'recv', 'recvSync'],
+  ...['locked', 'lockedSync', 'lockedAll', 'lockedAllSync', 'fenced', 'fencedSync', 'started', 'startedSync'],
+]);
+
 export const METHODS: ReadonlySet<string> = new Set(
-  [ARRAYS, BUFFERS, VIEWS, ATOMICS].flatMap((methods) => Object.keys(methods)),
+  [ARRAYS, BUFFERS, VIEWS, ATOMICS].flatMap((methods) => Object.keys(methods)).concat(...LIBRARY_CALLS),
 );
 
 /** Tells what `object.name(...args)` loads and stores, if the object has such a method of the language's. */

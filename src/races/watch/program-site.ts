@@ -13,6 +13,8 @@ const known = new Map<string, Map<number, string>>();
 let own: readonly [string, string] | undefined;
 
 export function programSite(): string {
+  const { site, sites } = raceRuntime();
+  if (site >= 0) return sites[site];
   const before = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace');
   if (before !== undefined && !before.writable) return '?';
   const limit = Error.stackTraceLimit;

@@ -1,3 +1,3 @@
-/** What searches for races: loaded only in jobs that are searched (docs/decisions/049-races.md). */
+/** What searches for races: loaded only in jobs that are searched (docs/decisions/050-races.md). */
 export { watchRank } from './job-races.ts';
 export { TaskRaces } from './task-races.ts';

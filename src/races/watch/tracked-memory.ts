@@ -18,6 +18,8 @@ export interface RaceRuntime {
   readonly sites: string[];
   /** Columns of instrumented modules as they were, by module. */
   readonly columns: Map<string, (line: number, column: number) => number>;
+  /** The line of the program's call that is under way; −1: it is not known. */
+  site: number;
   /** Whether modules are instrumented as they are loaded. */
   instruments: boolean;
 }
@@ -25,7 +27,7 @@ export interface RaceRuntime {
 /** The one of this thread. */
 export function raceRuntime(): RaceRuntime {
   const place = globalThis as { [SHARED]?: RaceRuntime };
-  place[SHARED] ??= { memories: new WeakMap(), sites: [], columns: new Map(), instruments: false };
+  place[SHARED] ??= { memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: false };
   return place[SHARED];
 }
 
