@@ -5,6 +5,7 @@
  * A row is written under the lock of the catalogue, its STATE last. A member that dies in between leaves a row that is
  * FREE, which the next one writes over, and perhaps pages of the file that nobody uses.
  */
+import { fstatSync } from 'node:fs';
 import { RmaError, show } from '../errors.ts';
 import { Waiting } from '../wait/waiting.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
@@ -92,9 +93,16 @@ export class Catalogue {
     }
     this.#refuseOther(call, name, row, shape);
     const { memory } = this.#members;
-    const page = memory.catalogue[row + Entry.PAGE];
-    const at = page * memory.native.pageBytes;
+    const at = memory.catalogue[row + Entry.PAGE] * memory.native.pageBytes;
+    // What is mapped beyond the end of a file must not be touched.
+    if (at <= 0 || at + shape.bytes > fstatSync(memory.fd).size) throw this.#damaged(call, name);
     return { memory: memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes), at };
+  }
+
+  #damaged(call: string, name: string): RmaError {
+    const what = `the catalogue of the service ${show(this.#service)} says nonsense of ${show(name)}`;
+    const cure = `end its members, or take its name away: onesided service remove ${this.#service}`;
+    return new RmaError('ERR_DAMAGED', `${call}: ${what}: a member has written over it; ${cure}`);
   }
 
   #find(name: string): number | undefined {
@@ -116,6 +124,8 @@ export class Catalogue {
     const row = i * ENTRY_WORDS;
     const page = Atomics.load(header, Header.PAGES);
     const pages = pagesOf(native, bytes);
+    // The end of the file, or less if the last one to make something died before it said so.
+    if (page <= 0 || page * native.pageBytes > fstatSync(fd).size) throw this.#damaged(call, name);
     native.memoryResize(fd, (page + pages) * native.pageBytes);
     Atomics.store(header, Header.PAGES, page + pages);
     begin?.(native.memoryMap(fd, page * native.pageBytes, bytes));

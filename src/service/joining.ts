@@ -175,6 +175,13 @@ export function openFirst(native: Native, name: string, notice: Notice): Service
     }
     closeSync(fd);
     if (!isIt) continue;
+    if (notice.version === VERSION) {
+      throw new RmaError(
+        'ERR_DAMAGED',
+        `${CALL}: the memory of the service ${show(name)}, which process ${member.pid} has open, was written over; ` +
+          `end its members, or take its name away: onesided service remove ${name}`,
+      );
+    }
     throw new RmaError(
       'ERR_VERSION',
       `${CALL}: process ${member.pid} in the service ${show(name)} runs onesided ${notice.version}, ` +

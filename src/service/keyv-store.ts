@@ -6,7 +6,7 @@
  *     const cache = new Keyv({ store: new KeyvStore(map) });
  */
 import { EventEmitter } from 'node:events';
-import { argumentTypeError, show } from '../errors.ts';
+import { argumentTypeError, readList, show } from '../errors.ts';
 import { SharedMap } from './map/index.ts';
 
 export class KeyvStore extends EventEmitter {
@@ -30,7 +30,7 @@ export class KeyvStore extends EventEmitter {
   }
 
   async getMany(keys: readonly string[]): Promise<(string | undefined)[]> {
-    return keys.map((key) => this.#map.get(key));
+    return readKeys('getMany', keys).map((key) => this.#map.get(key));
   }
 
   /** @param ttl milliseconds; absent: the map's */
@@ -44,7 +44,7 @@ export class KeyvStore extends EventEmitter {
   }
 
   async hasMany(keys: readonly string[]): Promise<boolean[]> {
-    return keys.map((key) => this.#map.has(key));
+    return readKeys('hasMany', keys).map((key) => this.#map.has(key));
   }
 
   async delete(key: string): Promise<boolean> {
@@ -53,7 +53,7 @@ export class KeyvStore extends EventEmitter {
 
   /** @returns whether one of them was there */
   async deleteMany(keys: readonly string[]): Promise<boolean> {
-    const found = await Promise.all(keys.map((key) => this.#map.promises.delete(key)));
+    const found = await Promise.all(readKeys('deleteMany', keys).map((key) => this.#map.promises.delete(key)));
     return found.includes(true);
   }
 
@@ -68,10 +68,17 @@ export class KeyvStore extends EventEmitter {
 
   /** Keys and values of a namespace, in no order. */
   async *iterator(namespace = this.namespace): AsyncGenerator<[string, string], void> {
+    if (namespace !== undefined && typeof namespace !== 'string')
+      throw argumentTypeError(`KeyvStore.iterator: namespace must be a string, not ${show(namespace)}`);
     const prefix = namespace === undefined ? '' : `${namespace}:`;
     for (const [key, value] of this.#map) if (key.startsWith(prefix)) yield [key, value];
   }
 
   /** Does nothing: the map stays as long as its service, and the member leaves by itself. */
   async disconnect(): Promise<void> {}
+}
+
+/** The map refuses what is no key. */
+function readKeys(call: string, keys: unknown): string[] {
+  return readList(`KeyvStore.${call}`, 'keys', keys) as string[];
 }

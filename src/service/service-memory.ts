@@ -9,6 +9,7 @@
  *
  * All words are changed by `Atomics`, the names in the catalogue by plain stores before the row's STATE says READY.
  */
+import { fstatSync } from 'node:fs';
 import type { Native } from '../native.ts';
 
 export const Header = Object.freeze({
@@ -107,8 +108,10 @@ export function createMemory(native: Native, places: number): ServiceMemory {
   return memory;
 }
 
-/** The memory behind a descriptor of its file; `undefined` if it is something else. */
+/** The memory behind a descriptor of its file; `undefined` if it is something else, or was written over. */
 export function openMemory(native: Native, fd: number, places: number): ServiceMemory | undefined {
+  // What is mapped beyond the end of a file must not be touched.
+  if (!(places >= 1 && places <= MOST_PLACES) || fstatSync(fd).size < bytesOf(places)) return undefined;
   const memory = viewMemory(native, fd, places);
   const { header } = memory;
   const fits = header[Header.MAGIC] === MAGIC && header[Header.LAYOUT] === LAYOUT && header[Header.PLACES] === places;

@@ -97,20 +97,23 @@ export class Service {
     process.once('exit', this.#exit);
   }
 
-  /** Calls `listener` each time that another member comes, leaves or dies. */
+  /** Calls `listener` each time that another member comes, leaves or dies. Errors: `ERR_ARG`. */
   on(event: MemberEvent, listener: (member: Member) => void): this {
+    checkListener('on', event, listener);
     this.#events.on(event, listener);
     return this;
   }
 
   /** The same, for the next time only. */
   once(event: MemberEvent, listener: (member: Member) => void): this {
+    checkListener('once', event, listener);
     this.#events.once(event, listener);
     return this;
   }
 
   /** Takes a listener away. */
   off(event: MemberEvent, listener: (member: Member) => void): this {
+    checkListener('off', event, listener);
     this.#events.off(event, listener);
     return this;
   }
@@ -278,6 +281,15 @@ export class Service {
     for (const { thing } of this.#things.values()) (thing as Left).left?.(refuse);
     return true;
   }
+}
+
+const EVENTS: readonly unknown[] = ['join', 'leave', 'death'];
+
+function checkListener(call: string, event: unknown, listener: unknown): void {
+  if (!EVENTS.includes(event))
+    throw argumentTypeError(`Service.${call}: the event must be 'join', 'leave' or 'death', not ${show(event)}`);
+  if (typeof listener !== 'function')
+    throw argumentTypeError(`Service.${call}: the listener must be a function, not ${show(listener)}`);
 }
 
 function noCollective(call: string, instead: string): RmaError {

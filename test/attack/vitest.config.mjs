@@ -13,6 +13,7 @@ export default {
     include: existing(root, [
       'test/attack/*.test.ts',
       'test/robustness/{security,stripes}.test.ts',
+      'test/service/attack.test.ts',
       'test/comm/{control-workers,notices}.test.ts',
       'test/trace/recorder.test.ts',
     ]),

@@ -61,6 +61,7 @@ const WITH_RANKS = [
   'test/launcher/{failures,run-threads}.test.ts',
   'test/package/install.test.ts',
   'test/robustness/{kill,stacks}.test.ts',
+  'test/service/storm.test.ts',
   'test/window/{arguments,epochs,transfer}.test.ts',
 ];
 

@@ -1,6 +1,7 @@
 /**
  * A member of a service that does all calls in random order, until it is killed or told to stop (a line on its standard
- * input). It says what has come of each call only when the call is over, by a line that is written before it goes on:
+ * input; of a thread, a message). It says what has come of each call only when the call is over, by a line that is
+ * written before it goes on:
  *
  *     c            a has been added to
  *     m | x PLACE  both numbers under the mutex have been raised; before that, they were made equal after a death
@@ -8,14 +9,22 @@
  *     P ID | O ID | D ID   the same for entries that must not: pushed, taken, done
  *     s KEY        a new key was set; its value is the key
  *     i | l        a number of the map was raised; a call was allowed
+ *     w            an element of a window was raised
+ *     v | y PLACE  as m and x, under the lock of a part of a window
+ *     f            all elements of a part were raised
+ *     t MS         a call took so long, longer than any before
  *     ! TEXT       something that must not be
  *
- *     service-storm.js NAME SEED
+ *     service-storm.js NAME SEED PAUSE
+ *
+ * PAUSE is milliseconds behind twenty calls each.
  */
 import { writeSync } from 'node:fs';
+import { parentPort, threadId } from 'node:worker_threads';
+import { Lock, Op } from 'onesided';
 import { Service } from 'onesided/service';
 
-const [name, seed] = process.argv.slice(2) as [string, string];
+const [name, seed, pause] = process.argv.slice(2) as [string, string, string];
 let state = Number(seed) | 0;
 /** 0 … n − 1 */
 function random(n: number): number {
@@ -24,11 +33,13 @@ function random(n: number): number {
 }
 
 function say(line: string): void {
-  writeSync(1, `${line}\n`);
+  if (parentPort === null) writeSync(1, `${line}\n`);
+  else parentPort.postMessage(line);
 }
 
 let stops = false;
-process.stdin.once('data', () => (stops = true)).unref();
+if (parentPort === null) process.stdin.once('data', () => (stops = true)).unref();
+else parentPort.once('message', () => (stops = true)).unref();
 
 const service = await Service.join(name);
 const counter = await service.counter('counter');
@@ -36,9 +47,15 @@ const [left, right] = [await service.counter('left'), await service.counter('rig
 const mutex = await service.mutex('mutex');
 const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
 const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
-const map = await service.map<string | number>('map', { bytes: 8 << 20 });
+const map = await service.map<string | number>('map', { bytes: 64 << 20 });
 const limiter = await service.limiter('limiter', { rate: 1000, per: 1e9 });
-let next = 0;
+const numbers = await service.window('numbers', Int32Array, 16);
+const sums = await service.window('sums', Float64Array, 4096);
+const ones = new Float64Array(4096).fill(1);
+const [one, was] = [Int32Array.of(1), new Int32Array(1)];
+/** Each thread of a process has numbers of its own. */
+const first = 1_000_000 * threadId;
+let next = first;
 /** Not used by any other member: its process, and a number of its own. */
 const entry = () => Int32Array.of(process.pid, next++);
 const words = (value: ArrayLike<number>): string => `${value[0]}.${value[1]}`;
@@ -53,7 +70,47 @@ function underMutex(abandoned: number | undefined): void {
   right.add();
 }
 
+function underLock(abandoned: number | undefined): void {
+  const part = numbers.sharedQuery(1);
+  if (abandoned !== undefined) {
+    part[1] = part[0];
+    say(`y ${abandoned}`);
+  } else if (part[0] !== part[1]) say(`! ${part[0]} and ${part[1]} under a lock that nobody died with`);
+  part[0]++;
+  for (let i = random(200); i > 0; i--) numbers.get(was, 1, 0);
+  part[1]++;
+}
+
 const calls = [
+  () => {
+    numbers.fetchAndOp(one, was, 0, 3, Op.SUM);
+    say('w');
+  },
+  () => {
+    underLock(numbers.lockSync(1, Lock.EXCLUSIVE, 0, { timeout: 30_000 }).abandoned);
+    numbers.unlockSync(1);
+    say('v');
+  },
+  async () => {
+    underLock((await numbers.lock(1, Lock.EXCLUSIVE, 0, { timeout: 30_000 })).abandoned);
+    await numbers.unlock(1);
+    say('v');
+  },
+  async () => {
+    const { abandoned } = await numbers.lockAll(0, { timeout: 30_000 });
+    const part = numbers.sharedQuery(1);
+    for (const { target, place } of abandoned) {
+      if (target !== 1) continue;
+      // Nobody writes: whoever holds the lock, too, holds it shared.
+      part[1] = part[0];
+      say(`y ${place}`);
+    }
+    await numbers.unlockAll();
+  },
+  () => {
+    sums.accumulate(ones, 2, 0, Op.SUM);
+    say('f');
+  },
   () => {
     counter.add();
     say('c');
@@ -91,7 +148,7 @@ const calls = [
     say('i');
   },
   () => {
-    const key = `${process.pid}.${random(next + 1)}`;
+    const key = `${process.pid}.${first + random(next - first + 1)}`;
     const value = map.get(key);
     if (value !== undefined && value !== key) say(`! the value ${value} of ${key}`);
   },
@@ -108,10 +165,16 @@ const calls = [
     say(`D ${words(taken.entry)}`);
   },
 ];
+let longest = 0;
 say(`joined ${service.place}`);
 while (!stops) {
-  for (let i = 0; i < 20; i++) await calls[random(calls.length)]();
-  await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 20; i++) {
+    const begun = performance.now();
+    await calls[random(calls.length)]();
+    const took = Math.round(performance.now() - begun);
+    if (took > longest) say(`t ${(longest = took)}`);
+  }
+  await new Promise((resolve) => setTimeout(resolve, Number(pause)));
 }
 await service.leave();
 say('left');

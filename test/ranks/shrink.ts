@@ -54,7 +54,7 @@ async function work(comm: Communicator, round: number): Promise<void> {
 
 const failures: string[] = [];
 let comm: Communicator = world;
-for (let round = 0; ; round++) {
+for (;;) {
   try {
     await work(comm, world.size - comm.size);
     break;

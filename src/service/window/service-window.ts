@@ -321,7 +321,8 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
   }
 
   #part(call: string, target: number): Part<T> {
-    return this.#parts[target] ?? this.#open(call, target);
+    // An object in its place would run its own code to become a key.
+    return (typeof target === 'number' ? this.#parts[target] : undefined) ?? this.#open(call, target);
   }
 
   /** Errors: `ERR_RANK`, `ERR_SERVICE_LEFT`. */
