@@ -5,11 +5,10 @@
  *     const map = await service.map('cache', { bytes: 64 << 20, codec: 'string' });
  *     const cache = new Keyv({ store: new KeyvStore(map) });
  */
-import { EventEmitter } from 'node:events';
 import { argumentTypeError, readList, show } from '../errors.ts';
 import { SharedMap } from './map/index.ts';
 
-export class KeyvStore extends EventEmitter {
+export class KeyvStore {
   /** Of a Keyv that uses it: prefixes of its keys, which `clear` and `iterator` keep to. */
   namespace: string | undefined;
   /** Keyv iterates only over stores whose dialect it knows; this one behaves as its store for Redis does. */
@@ -18,10 +17,14 @@ export class KeyvStore extends EventEmitter {
 
   /** Errors: `ERR_ARG` (no map of a service). */
   constructor(map: SharedMap<string>) {
-    super();
     if (!(map instanceof SharedMap))
       throw argumentTypeError(`KeyvStore: map must be a map of a service, not ${show(map)}`);
     this.#map = map;
+  }
+
+  /** Keyv asks for it. This store has no events: its calls say what fails. */
+  on(_event: string, _listener: (...values: never[]) => void): this {
+    return this;
   }
 
   /** Errors of this and the other calls: as of the map's. */
