@@ -102,6 +102,7 @@ export class RaceAnalysis {
       ranks: this.#size,
       events: this.#events,
       unseen: [...this.#unseen],
+      shadow: this.#memories.size,
       forgotten: this.#memories.forgotten,
     };
   }

@@ -47,6 +47,8 @@ export interface RaceReport {
   readonly events: number;
   /** What could not be seen. */
   readonly unseen: readonly string[];
+  /** Bytes that the memory of accesses took at most, about; what it may take; and the bytes of all windows at most. */
+  readonly shadow: { readonly bytes: number; readonly bound: number; readonly windows: number };
   /** Bytes of memory whose accesses were forgotten, since memory for them is bounded. */
   readonly forgotten: number;
 }

@@ -38,6 +38,9 @@ export class RaceMemories {
   readonly #found: (a: RaceAccess, b: RaceAccess, memory: number, low: number, high: number) => void;
   #sweepAt: number;
   forgotten = 0;
+  #peak = 0;
+  #windows = 0;
+  #mostWindows = 0;
   #stretches = 0;
 
   constructor(
@@ -72,6 +75,8 @@ export class RaceMemories {
     this.#regions.set(key, [...(this.#regions.get(key) ?? []), region]);
     this.#inMemory.set(region.memory, [...(this.#inMemory.get(region.memory) ?? []), region]);
     this.#shadow(region.memory).isPrivate = false;
+    this.#windows += region.bytes;
+    this.#mostWindows = Math.max(this.#mostWindows, this.#windows);
   }
 
   detach(window: string, rank: number, address: number, bytes: number): void {
@@ -86,6 +91,7 @@ export class RaceMemories {
     const key = `${window} ${rank}`;
     for (const region of this.#regions.get(key) ?? []) {
       if (!isGone(region)) continue;
+      this.#windows -= region.bytes;
       const left = (this.#inMemory.get(region.memory) ?? []).filter((other) => other !== region);
       this.#inMemory.set(region.memory, left);
       if (left.length > 0) continue;
@@ -132,7 +138,14 @@ export class RaceMemories {
     const before = shadow.stretches;
     shadow.access(access, low, high, moment, (a, b, from, to) => this.#found(a, b, memory, from, to));
     this.#stretches += shadow.stretches - before;
+    if (this.#stretches > this.#peak) this.#peak = this.#stretches;
     if (this.#stretches > this.#most) this.#forget();
+  }
+
+  /** At most, so far. */
+  get size(): { bytes: number; bound: number; windows: number } {
+    const bytes = this.#peak * STRETCH_BYTES;
+    return { bytes, bound: this.#most * STRETCH_BYTES, windows: this.#mostWindows };
   }
 
   /** Whether it is time to look for what can be forgotten. */

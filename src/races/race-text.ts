@@ -26,11 +26,12 @@ function sideText({ rank, call, does, argument, target, site, epoch }: RaceSide)
   return `rank ${rank}: ${call}${to} ${what} at ${site}${within}`;
 }
 
-function reportText({ races, strict, unseen, forgotten }: RaceReport): string {
+function reportText({ races, strict, unseen, forgotten, shadow }: RaceReport): string {
   const lines = races.map((race) => describeRace(race));
   const rule = strict ? 'atomic calls order nothing (strict)' : 'atomic calls on one word order its ranks';
   const found = races.length === 0 ? 'no race' : races.length === 1 ? '1 race' : `${races.length} races`;
-  lines.push(`races: ${found}; ${rule}`);
+  const mib = (shadow.bytes / 2 ** 20).toFixed(1);
+  lines.push(`races: ${found}; ${rule}; ${mib} MiB for what was accessed`);
   for (const one of unseen) lines.push(`  not seen: ${one}`);
   if (forgotten > 0) lines.push(`  forgotten: accesses to ${forgotten} bytes, since memory for them is bounded`);
   return lines
