@@ -82,14 +82,20 @@ export async function begin(comm: Communicator, options?: BspOptions): Promise<B
     if (machine !== undefined) recordMachine(trace, machine);
     core.ledger!.restart();
   }
-  if (read!.units === undefined) return new Bsp(core);
+  if (read!.units === undefined) return watched(new Bsp(core), comm);
   try {
     core.unit = await beginUnits(core, read!, read!.units);
   } catch (error) {
     core.close();
     throw error;
   }
-  return new Bsp2(core, core.unit);
+  return watched(new Bsp2(core, core.unit), comm);
+}
+
+/** Of a program that is searched for races: its supersteps order its processes. */
+function watched<B extends Bsp>(bsp: B, comm: Communicator): B {
+  comm.job.races?.supersteps(bsp, comm.traceId(), bsp.pid, bsp.nprocs);
+  return bsp;
 }
 
 /** A delivery that the ranks of a communicator have made together. */

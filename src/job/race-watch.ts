@@ -11,8 +11,11 @@ export interface RaceWatch {
   /** The log that the calls of a window tell of their accesses: an `Accesses` (window/epochs/accesses.ts). */
   accesses(parts: object): object;
   window(window: object, parts: object): void;
-  /** A computation: its supersteps order its ranks. */
-  supersteps(bsp: object, communicator: object): void;
+  /**
+   * A BSP computation: its supersteps order its ranks.
+   * @param key the same at all its ranks, and no other's
+   */
+  supersteps(bsp: object, key: string, rank: number, size: number): void;
   /** The rank's part in the job has ended. */
   close(): void;
 }

@@ -161,17 +161,19 @@ function watchMessages(watch: RaceTeller, communicator: Communicator, key: strin
   });
 }
 
-/** A superstep orders all of a computation's ranks. */
-export function watchSupersteps(watch: RaceTeller, bsp: object, communicator: Communicator): void {
+/**
+ * A superstep orders all of a computation's ranks.
+ * @param key the same at all of them, and no other computation's
+ */
+export function watchSupersteps(watch: RaceTeller, bsp: object, key: string, rank: number, size: number): void {
   const methods = bsp as Methods;
-  const { rank, size } = communicator;
+  const scope = `superstep ${key}`;
   let number = 0;
   for (const form of ['sync', 'syncSync', 'end', 'endSync']) {
     const original = methods[form];
     if (original === undefined) continue;
     replace(methods, form, (...args) => {
       const own = ++number;
-      const scope = `superstep ${communicator.group.worldRanks[0]}`;
       watch.begin(scope).add(own).add(size).add(Meeting.ALL).add(0).add(rank).tell(RaceEvent.ARRIVED);
       const leave = (): void => watch.begin(scope).add(own).add(rank).tell(RaceEvent.LEFT);
       const result = original.apply(bsp, args);

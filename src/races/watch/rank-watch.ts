@@ -32,7 +32,7 @@ export class RankWatch extends RaceTeller implements RaceWatch {
     this.#windows.get((parts as WindowParts).trace)?.watch(window);
   }
 
-  supersteps(bsp: object, communicator: object): void {
-    watchSupersteps(this, bsp, communicator as Communicator);
+  supersteps(bsp: object, key: string, rank: number, size: number): void {
+    watchSupersteps(this, bsp, key, rank, size);
   }
 }
