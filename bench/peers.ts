@@ -134,7 +134,7 @@ export async function runMemcpy(args: readonly string[]): Promise<Report | undef
   return reportIn(await run(await compile('memcpy', 'cc'), args));
 }
 
-/** Two processes with a TCP connection, or undefined without a C compiler. @param args what bench/peers/sockets.c takes */
+/** Two processes with a TCP connection, or undefined without a C compiler. @param args of bench/peers/sockets.c */
 export async function runSockets(args: readonly string[]): Promise<Report | undefined> {
   if (!installed('cc')) return undefined;
   return reportIn(await run(await compile('sockets', 'cc'), args));

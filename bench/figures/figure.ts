@@ -39,7 +39,7 @@ export interface Outcome {
   readonly chart: Chart;
   /** In words, with numbers. */
   readonly measured: string;
-  /** Whether what the claim says holds: who wins, where lines cross, how they grow; numbers, where they are the claim. */
+  /** Whether what the claim says holds: who wins, where lines cross, how they grow; numbers, if they are the claim. */
   readonly holds: boolean;
   /** Whether a factor or number that the claim repeats from the paper is met; absent: it repeats none. */
   readonly factor?: boolean;

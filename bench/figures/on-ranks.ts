@@ -1,4 +1,4 @@
-/** How rows are measured on real ranks (`npm run figures -- --real`): programs of processes, and what is told of them. */
+/** How rows are measured on real ranks (`npm run figures -- --real`): programs of processes, and what they tell. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The part of Redis's protocol (RESP) that the benchmark needs, over a socket file, with calls sent as they are made. */
+/** The part of Redis's protocol (RESP) that the benchmark needs, over a socket file; calls are sent as they are made. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 

@@ -1,7 +1,7 @@
 /** Opens a file in the program that the system has for it. */
 import { spawn } from 'node:child_process';
 
-/** Milliseconds after which an opener that has not ended counts as a viewer: without a desktop, xdg-open becomes one. */
+/** Milliseconds after which an opener that has not ended is taken for a viewer: without a desktop, xdg-open is one. */
 const PATIENCE_MS = 3000;
 
 interface Opener {

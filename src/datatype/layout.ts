@@ -257,7 +257,7 @@ function packedSide(call: string, result: TypedArray, code: number, to: Side): S
   return inOrder(call, to);
 }
 
-/** What to do where one side has bytes without meaning, which are no integers of 8 bits: `Uint8Array` looks like both. */
+/** What to do where one side has bytes without meaning, which are not integers of 8 bits: `Uint8Array` is both. */
 function ofBytes(a: Side, b: Side): string {
   if ((a.base === TypeCode.BYTE) === (b.base === TypeCode.BYTE) || a.elements === 0 || b.elements === 0) return '';
   return '; Datatype.BYTE matches Datatype.BYTE only: name the same type in both layouts';

@@ -287,7 +287,7 @@ export class Runs {
     if (all.starts === undefined && all.count > MOST_RUNS) all.#overlapOfNest();
   }
 
-  /** Of a nest; `undefined` if its rows interleave, so that only a list tells. Errors: `TooLarge`, instead of a list. */
+  /** Of a nest; `undefined` if its rows interleave, so that only a list tells. Errors: `TooLarge`, for a list. */
   #overlapOfNest(): boolean | undefined {
     const { block } = this;
     const inner = (this.n0 - 1) * Math.abs(this.s0) + block;

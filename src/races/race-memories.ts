@@ -1,4 +1,4 @@
-/** The memories that ranks access: parts of windows, attached memory, and arrays of one rank alone; and their shadows. */
+/** The memories that ranks access: parts of windows, attached memory, and arrays of one rank alone; their shadows. */
 import type { Moment, RaceAccess } from './race-access.ts';
 import type { Race } from './race-findings.ts';
 import { RaceShadow } from './race-shadow.ts';

@@ -15,7 +15,7 @@ import { clientOptions, HANDSHAKE_MS, parseObject, readLines, Strangers, serverO
 
 /** Between two looks at what the ranks have written. */
 const POLL_MS = 5;
-/** Attempts at each of the hub's addresses: it listens before any rank knows them, so a refusal does not change soon. */
+/** Attempts at each of the hub's addresses: it listens before any rank knows them: a refusal does not change soon. */
 const JOIN_ROUNDS = 20;
 /**
  * How long a host may take to accept a connection, which its kernel does, and then its hub to answer, which takes

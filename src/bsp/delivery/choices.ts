@@ -31,7 +31,7 @@ const LEAST_PUT = 256;
 const LEAST_BYTES = 8192;
 /** The first one of each way makes links, and buffers grow. */
 const TRIES = 3;
-/** Supersteps alike after which `ByMeasurement` has tried both ways: the first one is taken for one like that before. */
+/** Supersteps alike after which `ByMeasurement` has tried both ways: the first is taken for one like that before. */
 export const LEARNING = 2 * TRIES + 1;
 
 /** What is known of one kind of supersteps. */

@@ -99,7 +99,7 @@ export interface Fabric {
     readonly maxMessage: number;
     /** Bytes of a packet, which is stored as a whole before it is forwarded. */
     readonly packet: number;
-    /** 1: one processor sends, receives and acknowledges; 0 or absent: sending and receiving do not wait for each other. */
+    /** 1: one processor sends, receives and acknowledges; 0 or absent: sending does not wait for receiving. */
     readonly single?: number;
     /** What the adapter does behind a message that it has received; it delays later ones only. 0 if absent. */
     readonly afterReceive?: number;
@@ -107,7 +107,7 @@ export interface Fabric {
     readonly afterSend?: number;
     /** The step that ends a wait of a request (`capabilities.waits`); absent where requests cannot wait. */
     readonly step?: number;
-    /** Sending a message of a barrier that the adapter carries out (`capabilities.barrier`); absent where it does not. */
+    /** Sending a message of a barrier that the adapter carries out (`capabilities.barrier`); absent if it cannot. */
     readonly barrierSend?: number;
     /** Receiving one, and what it triggers. */
     readonly barrierReceive?: number;

@@ -78,7 +78,7 @@ class ProgramCalls {
     }
   }
 
-  /** A change is told before it is made, and a look after it: others may see the one, and make the other, in between. */
+  /** A change is told before it is made, and a look after it: others may see the one and make the other between. */
   #atomic(object: Methods, name: string, place: number, args: readonly unknown[]): unknown {
     const call = `Atomics.${name}()`;
     touchedBy(object, name, args, (touched) => {

@@ -41,7 +41,7 @@ export const SECRET = 8;
 export const MAGIC_NUMBER = 0x70614d53;
 export const LAYOUT_VERSION = 1;
 
-/** Words of a shard. The lock has a cache line of its own; what readers look at is apart from what changes more often. */
+/** Words of a shard. The lock has a cache line of its own; what readers look at is apart from what changes often. */
 export const TAIL = 16;
 /** Counts half turns of TAIL through its 32 bits, and `clear`s: a reader who sees the same twice was not overtaken. */
 export const TURN = 17;
@@ -189,7 +189,7 @@ export class ShardMemory {
     return this.log + ((position & this.positionMask) << 1);
   }
 
-  /** Whether an entry was not overwritten since a reader saw `turn`: what the reader copied before this call is whole. */
+  /** Whether an entry was not overwritten since a reader saw `turn`: what it copied before this call is whole. */
   stands(position: number, turn: number): boolean {
     const { words } = this;
     fence();

@@ -23,7 +23,7 @@ import { type Codec, type CodecName, type CustomCodec, readCodec, sayCodec } fro
 
 /** Options of a map. All members give the same. */
 export interface SharedMapOptions<V = unknown> {
-  /** Bytes of memory, all included: from 64 KiB to 8 GiB. Entries take 65 to 85 % of it, depending on how they change. */
+  /** Bytes of memory, all included: from 64 KiB to 8 GiB. Entries take 65 to 85 % of it, as they change. */
   readonly bytes: number;
   /** Milliseconds after which an entry is gone that was not set again, unless its own `set` says otherwise. */
   readonly ttl?: number;

@@ -144,7 +144,7 @@ export class RobustPartLock {
     return 0;
   }
 
-  /** Takes away the names of the dead, where nobody else has a shared lock. Under LOCK. @returns a place, or `NOBODY` */
+  /** Takes away the names of the dead, where nobody else has a shared lock. Under LOCK. @returns place or `NOBODY` */
   #clearShared(): number {
     let gone = NOBODY;
     for (let at = this.#shared; at < this.#shared + this.#places; at++) {

@@ -84,7 +84,7 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
 
   // ---- communication ------------------------------------------------------------------------------------------------
 
-  /** Writes `origin` into the part of `target` from element `disp` on. Errors: `ERR_RANK`, `ERR_TYPE`, `ERR_RMA_RANGE`. */
+  /** Writes `origin` into the part of `target` from `disp` on. Errors: `ERR_RANK`, `ERR_TYPE`, `ERR_RMA_RANGE`. */
   put(origin: SameElements<T>, target: number, disp = 0): void {
     const { elements } = this.#part('put', target);
     const n = this.#check('put', 'origin', origin, target, disp);
@@ -165,7 +165,7 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     result[0] = Atomics.compareExchange(view, disp, compare[0] as number, origin[0] as number);
   }
 
-  /** Waits for `count` notifications of this place and takes them. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's. */
+  /** Waits for `count` notifications of this place, takes them. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's. */
   waitNotify(count = 1, options?: WaitOptions): Promise<void> {
     return this.#signals.wait('ServiceWindow.waitNotify', count, options);
   }

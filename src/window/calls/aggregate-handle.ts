@@ -20,7 +20,7 @@ import type { WaitOptions } from '../../wait/operation.ts';
 import type { Accesses } from '../epochs/accesses.ts';
 import type { Request } from './window-request.ts';
 
-/** Operations that a handle holds, unless it says otherwise: those of a list of requests (transfer/requests/outstanding.ts). */
+/** Operations that a handle holds, unless it says otherwise: as a list of requests (requests/outstanding.ts). */
 const LIMIT = 64;
 
 /** Options of `win.aggregate`. */

@@ -42,7 +42,7 @@ function refuseResizable(call: string, memory: TypedArray): void {
   );
 }
 
-/** Lets the other ranks access memory of this rank's own. @param memory absent: what is added later. Errors: `ERR_SIZE` */
+/** Lets the other ranks access memory of this rank's own. @param memory absent: added later. Errors: `ERR_SIZE` */
 export function shareOwn(comm: Communicator, call: string, native: Native, memory: TypedArray | undefined): Share {
   try {
     return shareMemory(comm.job, native, memory);

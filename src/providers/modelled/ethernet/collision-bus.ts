@@ -245,7 +245,7 @@ export class CollisionBus implements Medium {
     if (station.frames.length > 0) this.attempt(station, this.#agenda.now);
   }
 
-  /** A transmission of the current period has ended; with the last one, those that wait learn from when on it is quiet. */
+  /** A transmission of the current period has ended; with the last, those that wait learn since when it is quiet. */
   #over(): void {
     const period = this.#current!;
     if (--period.going > 0) return;

@@ -8,7 +8,7 @@ import { MOST_WINDOW, type TcpNumbers } from './ethernet-numbers.ts';
 const NO_COUNT = 2 ** 20;
 
 export const tcpVariants = Object.freeze({
-  /** Hosts on one network: 50 milliseconds or 8 segments (Solaris manual: tcp_local_dack_interval, tcp_local_dacks_max). */
+  /** Hosts on one network: 50 ms or 8 segments (Solaris manual: tcp_local_dack_interval, tcp_local_dacks_max). */
   solaris: Object.freeze({ delay: 50_000, segments: 8, tick: 0, timeout: 200_000, firstTimeout: 500_000 }),
   /**
    * 4.4BSD: one clock that ticks every 200 milliseconds for all connections, an acknowledgement for two full segments,
