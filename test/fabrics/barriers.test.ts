@@ -123,6 +123,26 @@ async function behindComputation(size: number, kind: BarrierOptions, microsecond
   return Math.max(...times);
 }
 
+test('adapters ask for nothing where nothing is lost, not even in the first barrier of a communicator', async () => {
+  const made = KINDS.filter(({ barrier }) => barrier === 'adapter');
+  for (const kind of made)
+    for (const size of [3, 5, 7, 9, 17]) {
+      const nacks = await runTasks(
+        size,
+        async (world) => {
+          await world.barrier();
+          const half = (await world.split(world.rank % 2))!;
+          await half.barrier();
+          const all = await half.dup();
+          await all.barrier();
+          return [world, half, all].map((comm) => comm.statistics().adapter?.nacks);
+        },
+        { fabric: FABRIC, ...kind, barrierNackAfter: 10 },
+      );
+      expect(nacks, `${kind.barrierAlgorithm}, ${size} ranks`).toEqual(Array.from(nacks, () => [0, 0, 0]));
+    }
+});
+
 test('barriers of adapters go on while the ranks compute, those of messages do not', async () => {
   const alone = await behindComputation(8, { barrier: 'messages' }, 0);
   expect(await behindComputation(8, { barrier: 'messages' }, 200)).toBeGreaterThan(alone / 2);

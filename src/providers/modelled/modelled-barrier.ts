@@ -20,6 +20,9 @@ const MESSAGE = 0;
 const AGAIN = 1;
 const NACK = 2;
 
+/** A group that a member has left: nothing is for it any more. */
+const PARTED = Symbol('parted');
+
 /** A member's context, and the fabric around it. */
 interface Around {
   readonly member: number;
@@ -30,22 +33,39 @@ interface Around {
   readonly shared: { readonly network: Network; readonly faults: Faults; readonly barriers: BarrierGroups };
 }
 
-/** The groups that each context is in, by their numbers: groups without a common member may have the same. */
+/** A message of a barrier: who sent it, the tag of its step, of which barrier it is, and its kind. */
+type Message = readonly [source: number, tag: number, number: number, kind: number];
+
+/**
+ * The groups that each context is in, by their numbers, and messages for groups that are not there yet: members make a
+ * group one after the other, and the first ones may have entered a barrier by then. Without these messages, that barrier
+ * would take `nackAfter`. A Nack is not kept: the member that it asks has told nobody yet, and will.
+ */
 export class BarrierGroups {
-  readonly #groups = new Map<number, Map<number, ModelledBarrier>>();
+  /** By member and group: the barrier, the messages that wait for it, or `PARTED`. */
+  readonly #groups: (Map<number, ModelledBarrier | Message[] | typeof PARTED> | undefined)[] = [];
 
   join(member: number, group: number, barrier: ModelledBarrier): void {
-    let groups = this.#groups.get(member);
-    if (groups === undefined) this.#groups.set(member, (groups = new Map()));
+    const groups = this.#of(member);
+    const early = groups.get(group);
     groups.set(group, barrier);
+    if (Array.isArray(early)) for (const message of early) barrier.take(...message);
   }
 
   leave(member: number, group: number): void {
-    this.#groups.get(member)?.delete(group);
+    this.#of(member).set(group, PARTED);
   }
 
-  find(member: number, group: number): ModelledBarrier | undefined {
-    return this.#groups.get(member)?.get(group);
+  arrive(member: number, group: number, message: Message): void {
+    const groups = this.#of(member);
+    const at = groups.get(group);
+    if (at instanceof ModelledBarrier) at.take(...message);
+    else if (Array.isArray(at)) at.push(message);
+    else if (at === undefined && message[3] !== NACK) groups.set(group, [message]);
+  }
+
+  #of(member: number): Map<number, ModelledBarrier | Message[] | typeof PARTED> {
+    return (this.#groups[member] ??= new Map());
   }
 }
 
@@ -175,7 +195,7 @@ export class ModelledBarrier implements AdapterBarrier {
     simulator.at(gone + network.flight(member, target) + faults.drawDelay(), member, {
       happen: () => {
         if (counts) simulator.underWay--;
-        shared.barriers.find(target, this.#group)?.take(this.#rank, tag, number, kind);
+        shared.barriers.arrive(target, this.#group, [this.#rank, tag, number, kind]);
       },
     });
   }
