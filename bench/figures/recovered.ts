@@ -5,7 +5,7 @@
 import type { Fabric } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
 import { type Figure, forEach, type Line } from './figure.ts';
-import { calmFrom, LONG, overSeeds, SEEDS, type Shift, type Spread, type Step, spreadOf } from './shifts.ts';
+import { calmFrom, calmSlot, LONG, overSeeds, SEEDS, type Shift, type Spread, type Step, spreadOf } from './shifts.ts';
 import { BUS, FINE, lineOf } from './slot-times.ts';
 
 const SLOTS = [0, 400, 800, ...FINE];
@@ -70,6 +70,23 @@ async function compared(fabric: Fabric, processes: number): Promise<Compared> {
   };
 }
 
+/**
+ * Whether datagrams save too little on so many processes, at one of the two slots below TCP's best one: there, where
+ * TCP scatters little, it is soonest seen.
+ */
+async function savesTooLittle(fabric: Fabric, processes: number): Promise<boolean> {
+  const at = async (delivery: 'packed' | 'datagrams', slot: number): Promise<Spread> =>
+    times(await overSeeds(fabric, shiftOf(processes, delivery, slot)));
+  const best = await calmSlot(FINE, (slot) => at('packed', slot));
+  if (best === undefined) return true;
+  const below = SLOTS.slice(0, SLOTS.indexOf(best)).slice(-2).reverse();
+  for (const slot of below) {
+    const [tcp, datagrams] = [await at('packed', slot), await at('datagrams', slot)];
+    if (1 - datagrams.mean / tcp.mean < LESS[processes]) return true;
+  }
+  return false;
+}
+
 const both = ({ mean, deviation }: Spread): string => `${mean.toFixed(0)} ± ${deviation.toFixed(0)}`;
 const list = (values: readonly (number | string | undefined)[]): string =>
   values.map((value) => value ?? 'none').join(', ');
@@ -93,6 +110,9 @@ const t5: Figure = {
     'src/bsp/delivery/routed-counts.ts',
     'bench/figures/shifts.ts',
   ],
+  async verdict() {
+    return !(await savesTooLittle(fabricOf(BUS), 8)) && (await this.measure()).holds;
+  },
   async measure() {
     const fabric = fabricOf(BUS);
     const found = await forEach(PROCESSES, (processes) => compared(fabric, processes));

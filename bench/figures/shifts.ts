@@ -153,9 +153,26 @@ export function spreadOf(values: readonly number[]): Spread {
   return { mean, deviation: Math.sqrt(values.reduce((a, b) => a + (b - mean) ** 2, 0) / values.length) };
 }
 
+/** Of a mean, what a deviation is below where times scatter little. */
+const CALM = 0.02;
+const isCalm = ({ mean, deviation }: Spread): boolean => deviation < CALM * mean;
+
 /** The smallest of these slots from which on all deviations are below a share of their means; undefined: none. */
-export function calmFrom(slots: readonly number[], spreads: readonly Spread[], share = 0.02): number | undefined {
-  return slots.find((_, k) => spreads.slice(k).every(({ mean, deviation }) => deviation < share * mean));
+export function calmFrom(slots: readonly number[], spreads: readonly Spread[]): number | undefined {
+  return slots.find((_, k) => spreads.slice(k).every(isCalm));
+}
+
+/** The same, measured from the longest slot down, as far as it takes. */
+export async function calmSlot(
+  slots: readonly number[],
+  measure: (slot: number) => Promise<Spread>,
+): Promise<number | undefined> {
+  let calm: number | undefined;
+  for (const slot of slots.toReversed()) {
+    if (!isCalm(await measure(slot))) break;
+    calm = slot;
+  }
+  return calm;
 }
 
 /** Milliseconds of a delivery, for each slot; 0: packets that are not paced. */

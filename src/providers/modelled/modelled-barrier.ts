@@ -38,7 +38,7 @@ type Message = readonly [source: number, tag: number, number: number, kind: numb
 
 /**
  * The groups that each context is in, by their numbers, and messages for groups that are not there yet: members make a
- * group one after the other, and the first ones may have entered a barrier by then. Without these messages, that barrier
+ * group one after the other, and the first may have entered a barrier by then. Without these messages, that barrier
  * would take `nackAfter`. A Nack is not kept: the member that it asks has told nobody yet, and will.
  */
 export class BarrierGroups {
