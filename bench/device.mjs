@@ -2,9 +2,11 @@
  * `npm run bench:rdma`: builds what is missing, boots the guest of scripts/test-rdma.mjs, which has a Soft-RoCE device,
  * and runs device/main.ts in it, which says what its options are.
  *
- *     npm run bench:rdma -- [--json FILE] [--here | --instructions] [--timeout 3600] [options of device/main.ts]
+ *     npm run bench:rdma -- [--json FILE] [--here | --instructions | --supersteps] [--timeout 3600] [options of
+ *     device/main.ts]
  *
  *   --json FILE      writes what `npm run bench -- --json` writes
+ *   --supersteps     device/supersteps.ts instead: supersteps between two guests, whose cable loses packets; --steps N
  *   --instructions   counts the guest's instructions instead of time: for machines that have other things to do
  *   --here           without a guest: on a device of this machine, which ONESIDED_DEVICE=name:port:gid names
  */
@@ -23,6 +25,8 @@ const { values } = orExplain(
         json: { type: 'string' },
         here: { type: 'boolean', default: false },
         instructions: { type: 'boolean', default: false },
+        supersteps: { type: 'boolean', default: false },
+        steps: { type: 'string' },
         timeout: { type: 'string', default: '3600' },
         filter: { type: 'string' },
         rounds: { type: 'string' },
@@ -33,7 +37,8 @@ const { values } = orExplain(
   join(root, 'bench/device/main.ts'),
 );
 const options = [];
-for (const name of ['filter', 'rounds']) if (values[name] !== undefined) options.push(`--${name}`, values[name]);
+for (const name of ['filter', 'rounds', 'steps'])
+  if (values[name] !== undefined) options.push(`--${name}`, values[name]);
 for (const name of ['quick', 'check', 'instructions']) if (values[name]) options.push(`--${name}`);
 if (values.json !== undefined) options.push('--json');
 
@@ -50,17 +55,13 @@ if (status !== 0) {
 
 const child = values.here
   ? spawn(process.execPath, [join(root, 'build/programs/bench/device/main.js'), ...options], { stdio: piped() })
-  : spawn(
-      process.execPath,
-      [join(root, 'scripts/test-rdma.mjs'), '--timeout', values.timeout, '--script', makeScript()],
-      {
-        stdio: piped(),
-        env: { ...process.env, ...(values.instructions ? { ONESIDED_GUEST_CLOCK: 'instructions' } : {}) },
-      },
-    );
+  : spawn(process.execPath, [join(root, 'scripts/test-rdma.mjs'), '--timeout', values.timeout, ...makeScript()], {
+      stdio: piped(),
+      env: { ...process.env, ...(values.instructions ? { ONESIDED_GUEST_CLOCK: 'instructions' } : {}) },
+    });
 let report;
 for await (const line of createInterface(child.stdout)) {
-  const [, json] = /^onesided-bench: (\{.*\})\s*$/.exec(line) ?? [];
+  const [, json] = /^(?:\[0\] )?onesided-bench: (\{.*\})\s*$/.exec(line) ?? [];
   if (json === undefined) console.log(line);
   else report = JSON.parse(json);
 }
@@ -68,17 +69,19 @@ const code = await new Promise((resolve) => {
   if (child.exitCode !== null) resolve(child.exitCode);
   else child.on('exit', resolve);
 });
-if (report !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+if (report !== undefined) writeFileSync(values.json, `${JSON.stringify(report, null, values.supersteps ? 1 : 2)}\n`);
 process.exitCode = code ?? 1;
 
 function piped() {
   return ['ignore', 'pipe', 'inherit'];
 }
 
-/** What the guest runs: it is told of a script, and of no options. */
+/** Of scripts/test-rdma.mjs: what the guests run, which are told of a script, and of no options; and how many. */
 function makeScript() {
   const file = join(root, 'build/bench-rdma.sh');
   const quoted = options.map((option) => `'${option.replaceAll("'", `'\\''`)}'`).join(' ');
-  writeFileSync(file, `cd "$(dirname "$0")/.."\nOPTIONS=(${quoted})\n. bench/device/guest.sh\n`);
-  return relative(root, file);
+  const [script, hosts] = values.supersteps ? ['supersteps', '2'] : ['guest', '1'];
+  const text = `cd "$(dirname "$0")/.."\nOPTIONS=(${quoted})\n. bench/device/${script}.sh\n`;
+  writeFileSync(file, text);
+  return ['--script', relative(root, file), '--hosts', hosts];
 }

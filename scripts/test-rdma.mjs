@@ -35,6 +35,8 @@ const MODULES = [
   '9p',
   'virtio_pci',
   'virtio_net',
+  // Losses, and the rate of a network (bench/device/supersteps.ts).
+  'sch_netem',
 ];
 
 /** What runs, and on how many hosts that are connected with each other. */

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs in the guest of scripts/test-rdma.mjs: brings a Soft-RoCE device up and measures on it. Expects the benchmark's
-# options in OPTIONS, and to be in the package's folder.
+# Runs in the guest of scripts/test-rdma.mjs: brings a Soft-RoCE device up and measures on it. Expects the
+# benchmark's options in OPTIONS, and to be in the package's folder.
 set -u
 folder_of_node="$(sed 's/.*onesided\.path=\([^ ]*\).*/\1/' /proc/cmdline)"
 export PATH="$folder_of_node:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,39 +1,44 @@
 /**
- * `npm run bench:ethernet [-- --hosts 4] [--steps 50] [--only switch] [--docs docs]`: supersteps of onesided/bsp over
- * TCP (libfabric) between network namespaces of this machine, a process each: the relations of BSP over TCP/IP, with
- * the paces of `pacing`. Beside them MPI's messages, and one write to a socket, in the same namespaces.
+ * `npm run bench:ethernet [-- --hosts 4] [--steps 50] [--only switch] [--docs docs [--redraw]]`: supersteps of
+ * onesided/bsp over TCP (libfabric) between network namespaces of this machine, a process each: the relations of BSP
+ * over TCP/IP, with the paces of `pacing`. Beside them MPI's messages, and one write to a socket, there, too.
  *
  *   --hosts N   processes, each in a namespace of its own (default: 4)
  *   --steps N   supersteps that are measured (default: 50)
  *   --only TEXT networks whose name has that text
  *   --docs DIR  writes results-real-ethernet.md there, and the numbers to figures/real-ethernet.json
+ *   --redraw    writes the page again from the numbers that DIR has, and measures nothing
  *
  * Needs root, iproute2 and libfabric. MPICH and Open MPI are measured where they are installed.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { BspOptions } from 'onesided/bsp';
-import { LONG, type Measured, SHORT, type Spread, spreadOf } from '../figures/shifts.ts';
+import { LONG, type Measured, SHORT, spreadOf } from '../figures/shifts.ts';
 import { inRange, orExplain } from '../options.ts';
 import { compile, installed, PEERS, type Peer } from '../peers.ts';
 import { ProgramError, ROOT, reportIn, run } from '../programs.ts';
+import { cells, type Found, machineOf, type Row, together } from './found.ts';
 import { addressOf, hostOf, NETWORKS, type Network, onNetwork, whyNot } from './networks.ts';
+import { draw, write } from './page.ts';
 
-const { hosts, steps, only, docs } = orExplain(() => {
+const { hosts, steps, only, docs, redraw } = orExplain(() => {
   const { values } = parseArgs({
     options: {
       hosts: { type: 'string', default: '4' },
       steps: { type: 'string', default: '50' },
       only: { type: 'string', default: '' },
       docs: { type: 'string' },
+      redraw: { type: 'boolean', default: false },
     },
   });
   const read = { ...values, hosts: Number(values.hosts), steps: Number(values.steps) };
   inRange('--hosts', read.hosts, 2, 16);
   inRange('--steps', read.steps, 5, 1000);
+  if (read.redraw && read.docs === undefined) throw new RangeError('--redraw needs --docs DIR');
   return read;
 });
 
@@ -66,17 +71,6 @@ function waysOn(network: Network): Readonly<Record<string, BspOptions>> {
   };
 }
 
-interface Found {
-  /** Milliseconds. Of the delivery alone, and of the whole superstep, of the process that took longest. */
-  readonly delivery?: Spread;
-  readonly superstep: Spread;
-  /** Of packets that had a slot, the part that left within it, and the most milliseconds that one was late. */
-  readonly kept?: number;
-  readonly lateness?: number;
-  readonly chosen?: string;
-  readonly errors: number;
-}
-
 async function ours(relation: Relation, options: BspOptions): Promise<Found> {
   const folder = mkdtempSync(join(tmpdir(), 'onesided-ethernet-'));
   try {
@@ -95,25 +89,6 @@ async function ours(relation: Relation, options: BspOptions): Promise<Found> {
   } finally {
     rmSync(folder, { recursive: true });
   }
-}
-
-function together(all: readonly (readonly Measured[])[]): Found {
-  const longest = all[0].map((_, k) => Math.max(...all.map((one) => one[k].ended - one[k].began)) / 1000);
-  const delivery = spreadOf(all[0].map((one) => one.delivery / 1000));
-  const errors = all.flat().reduce((sum, one) => sum + one.errors, 0);
-  const found = { delivery, superstep: spreadOf(longest), errors };
-  const paced = all.map((one) => one.at(-1)!.after.pacing);
-  if (paced[0] === undefined) return found;
-  const sum = (of: 'cycles' | 'kept'): number => paced.reduce((total, one) => total + one![of], 0);
-  const { slots, slot, whole } = paced[0];
-  return {
-    ...found,
-    ...(sum('cycles') > 0 && {
-      kept: sum('kept') / sum('cycles'),
-      lateness: Math.max(...paced.map((one) => one!.lateness)) / 1000,
-    }),
-    chosen: whole ? 'chunks' : slot === 0 ? 'unpaced' : `Q = ${slots}, ${slot.toFixed(0)} µs`,
-  };
 }
 
 /** A program of bench/peers/shift.c, started on each host by a command that takes an address for its name. */
@@ -203,13 +178,6 @@ function untilReported(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   });
 }
 
-interface Row extends Partial<Found> {
-  readonly network: string;
-  readonly relation: string;
-  readonly way: string;
-  readonly failed?: string;
-}
-
 const rows: Row[] = [];
 const loadBefore = loadavg()[0];
 
@@ -222,20 +190,10 @@ async function row(network: string, relation: string, way: string, measure: () =
   console.log(cells(rows.at(-1)!).join(' · '));
 }
 
-const spread = (one: Spread | undefined): string =>
-  one === undefined ? '' : `${one.mean.toFixed(1)} ± ${one.deviation.toFixed(1)}`;
-
-function cells({ network, relation, way, delivery, superstep, kept, lateness, chosen, failed }: Row): string[] {
-  return [
-    network,
-    relation,
-    way + (chosen === undefined || way.includes('frame') || way.includes('unpaced') ? '' : ` (${chosen})`),
-    failed === undefined ? spread(delivery) : 'failed',
-    failed ?? spread(superstep),
-    kept === undefined ? '' : `${(100 * kept).toFixed(0)} %, ${lateness!.toFixed(1)} ms`,
-  ];
+if (redraw) {
+  draw(docs!);
+  process.exit();
 }
-
 const reason = whyNot();
 if (reason !== undefined) {
   console.error(`bench:ethernet: ${reason}`);
@@ -264,32 +222,6 @@ console.log(
   `${rows.length} rows, ${rows.filter(({ failed }) => failed !== undefined).length} failed, ${wrong} values wrong`,
 );
 if (docs !== undefined) {
-  writeFileSync(join(docs, 'figures/real-ethernet.json'), `${JSON.stringify(rows, null, 1)}\n`);
-  writeFileSync(join(docs, 'results-real-ethernet.md'), page());
-}
-
-function page(): string {
-  const table = rows.map((one) => `| ${cells(one).join(' | ')} |`);
-  return `# Results on ordinary networks
-
-Supersteps of \`onesided/bsp\` over TCP between ${hosts} network namespaces of one machine, a process each:
-${availableParallelism()} cores, ${cpus()[0].model.replace(/ +/g, ' ').trim()}, Node ${process.versions.node};
-a load of ${loadBefore.toFixed(0)} by other programs.
-\`npm run bench:ethernet -- --docs docs\` writes this page: do not edit it.
-
-These are the relations of BSP over TCP/IP, figures 4 to 7 ([T2](results.md#t2), [T4](results.md#t4),
-[T6](results.md#t6)), on real TCP. The kernel limits each port to the rate of the network (\`tbf\`). On the *shared*
-network all hosts together have that rate, as on a bus; but nothing collides, since there is no CSMA/CD in a kernel. So
-the claims about collisions, T1 and T3, have no row here. Datagrams have none: libfabric has them, our provider for it
-does not.
-
-Milliseconds, means and deviations of ${steps} supersteps. *Delivery* is from the end of the counts until everything is
-there; a *superstep* is all of it, with its counts. MPI's calls and the write are timed from a barrier on, without it.
-Slots *kept* are packets that left within their slot, and the most by which one was late: ${hosts} processes take turns
-on ${availableParallelism()} cores here.
-
-| network | relation | way | delivery | superstep or call | slots kept, latest |
-| --- | --- | --- | --- | --- | --- |
-${table.join('\n')}
-`;
+  write(docs, { ...machineOf(hosts, steps, loadBefore), rows });
+  draw(docs);
 }

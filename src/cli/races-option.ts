@@ -53,7 +53,7 @@ export async function runSearched(
       import('../races/race-text.ts'),
     ]);
     const report = analyzeLogs(folder, options.size, analysisOf(request));
-    const code = showReport(report, request.file, (text) => void process.stderr.write(text));
+    const code = showReport(report, request, (text) => void process.stderr.write(text));
     return { ...result, exitCode: result.exitCode || code };
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -195,7 +195,7 @@ export class RaceAnalysis {
         for (const origin of members(1)) order.send(`post ${scope}`, rank, world(origin), undefined);
         break;
       case RaceEvent.STARTED:
-        for (const target of members(1)) order.receive(`post ${scope}`, world(target), rank);
+        for (const target of members(1)) order.receive(`post ${scope}`, world(target), rank, 'post');
         break;
       case RaceEvent.COMPLETE_BEGUN:
         this.#completed(rank, scope, -1, 0, Number.POSITIVE_INFINITY, false);
@@ -205,7 +205,8 @@ export class RaceAnalysis {
           order.send(`complete ${scope}`, rank, world(target), this.#takeFor(rank, scope, target));
         break;
       case RaceEvent.WAITED:
-        for (const origin of members(1)) this.#learn(rank, order.receive(`complete ${scope}`, world(origin), rank));
+        for (const origin of members(1))
+          this.#learn(rank, order.receive(`complete ${scope}`, world(origin), rank, 'complete'));
         break;
       case RaceEvent.NOTIFIED:
         order.notify(scope, rank, world(d[1]), this.#pendingFor(rank, scope, d[1]));
@@ -506,7 +507,8 @@ export class RaceAnalysis {
 
   #note(a: RaceAccess, b: RaceAccess, memory: number, low: number, high: number): void {
     const isMet = a.rank !== b.rank && a.time <= this.#order.clockOf(b.rank)[a.rank];
-    const race = this.#findings.note(a, b, this.#memories.describe(memory, low, high), isMet);
+    const heard = isMet ? this.#order.heardBy(b.rank, a.rank) : undefined;
+    const race = this.#findings.note(a, b, this.#memories.describe(memory, low, high), heard);
     if (race !== undefined) this.#found?.(race);
   }
 }

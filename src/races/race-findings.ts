@@ -1,5 +1,6 @@
 /** Races that were found: each pair of lines once, with what is missing between them and what would mend it. */
 import type { RaceAccess } from './race-access.ts';
+import type { Edge } from './race-order.ts';
 
 /** One of the two accesses of a race. */
 export interface RaceSide {
@@ -30,6 +31,8 @@ export interface Race {
     readonly bytes: readonly [first: number, last: number];
   };
   readonly accesses: readonly [RaceSide, RaceSide];
+  /** By what the second rank has heard from the first, last, since the first access was called; absent: it has not. */
+  readonly heard?: Edge;
   /** What does not order them. */
   readonly missing: string;
   /** The shortest thing that would. */
@@ -58,7 +61,7 @@ export class Findings {
   readonly #known = new Map<string, Race>();
 
   /** @returns the race, if it is a new one */
-  note(a: RaceAccess, b: RaceAccess, where: Race['where'], isMet: boolean): Race | undefined {
+  note(a: RaceAccess, b: RaceAccess, where: Race['where'], heard: Edge | undefined): Race | undefined {
     const key = [a, b].map(nameOf).sort().join('|');
     const known = this.#known.get(key);
     if (known !== undefined) {
@@ -69,7 +72,8 @@ export class Findings {
       kind: a.rank === b.rank ? 'local' : 'remote',
       where,
       accesses: [sideOf(a), sideOf(b)],
-      ...remedy(a, b, isMet),
+      ...(heard !== undefined && { heard }),
+      ...remedy(a, b, heard),
       count: 1,
     };
     this.#known.set(key, race);
@@ -95,8 +99,20 @@ function sideOf({ rank, call, writes, atomic, side, target, site, epoch }: RaceA
   };
 }
 
-/** @param isMet the second rank has heard of the first since `a` was called, but not that `a` is complete */
-function remedy(a: RaceAccess, b: RaceAccess, isMet: boolean): Pick<Race, 'missing' | 'mend'> {
+/** How edges are told. */
+export const EDGE_TEXTS: Readonly<Record<Edge, string>> = {
+  collective: 'a barrier or another collective call',
+  fence: 'a fence',
+  message: 'a message',
+  post: 'its post',
+  complete: 'its complete',
+  notification: 'a notification',
+  lock: 'a lock that it had before',
+  word: 'an atomic call on a word',
+};
+
+/** @param heard by what the second rank has heard from the first since `a` was called, but not that `a` is complete */
+function remedy(a: RaceAccess, b: RaceAccess, heard: Edge | undefined): Pick<Race, 'missing' | 'mend'> {
   const isOperation = a.side !== undefined;
   const fenced = a.epoch?.kind === 'fence' || b.epoch?.kind === 'fence';
   const started = a.epoch?.kind === 'start' || b.epoch?.kind === 'start';
@@ -110,8 +126,9 @@ function remedy(a: RaceAccess, b: RaceAccess, isMet: boolean): Pick<Race, 'missi
     const request = a.call.startsWith('r') ? ', or wait for the request' : '';
     return { missing, mend: `${flush} between the two lines${request}` };
   }
-  if (isOperation && isMet && a.completed === 0) {
-    const missing = `rank ${b.rank} has heard from rank ${a.rank} since, but ${name} was not complete then`;
+  if (isOperation && heard !== undefined && a.completed === 0) {
+    const by = EDGE_TEXTS[heard];
+    const missing = `rank ${b.rank} has heard from rank ${a.rank} by ${by}, but ${name} was not complete then`;
     if (fenced) return { missing, mend: 'a fence between the two lines' };
     if (started) return { missing, mend: `complete() at rank ${a.rank} and wait() at its target before that` };
     return { missing, mend: `flush(${a.target}) at rank ${a.rank} before it tells the other` };

@@ -44,6 +44,21 @@ interface Notified {
   readonly message: Message;
 }
 
+/** By what a rank has heard from another one last. */
+export type Edge = 'collective' | 'fence' | 'message' | 'post' | 'complete' | 'notification' | 'lock' | 'word';
+/** By their numbers; 0: it has heard nothing. */
+const EDGES: readonly (Edge | undefined)[] = [
+  undefined,
+  'collective',
+  'fence',
+  'message',
+  'post',
+  'complete',
+  'notification',
+  'lock',
+  'word',
+];
+
 /** Fences of a window whose times are known. */
 const FENCES = 8;
 const NOTHING: readonly RaceAccess[] = [];
@@ -66,11 +81,14 @@ export class RaceOrder {
   readonly #given: (Clock | undefined)[];
   /** 1: operations were called since. */
   readonly #called: Uint8Array;
+  /** By rank, then by the other one: the number of an edge. */
+  readonly #heard: Uint8Array[];
 
   constructor(size: number) {
     this.#size = size;
     this.#given = new Array<undefined>(size).fill(undefined);
     this.#called = new Uint8Array(size);
+    this.#heard = Array.from({ length: size }, () => new Uint8Array(size));
     this.#clocks = Array.from({ length: size }, (_, rank) => {
       const clock = new Int32Array(size);
       clock[rank] = 1;
@@ -139,8 +157,14 @@ export class RaceOrder {
     return given;
   }
 
-  #take(rank: number, clock: Clock | undefined): void {
-    if (clock !== undefined && join(this.#clocks[rank], clock)) this.#given[rank] = undefined;
+  #take(rank: number, clock: Clock | undefined, edge: Edge): void {
+    if (clock === undefined) return;
+    if (join(this.#clocks[rank], clock, this.#heard[rank], EDGES.indexOf(edge))) this.#given[rank] = undefined;
+  }
+
+  /** By what a rank has learned last what it knows of another one. */
+  heardBy(rank: number, other: number): Edge | undefined {
+    return EDGES[this.#heard[rank][other]];
   }
 
   // ---- collectives --------------------------------------------------------------------------------------------------
@@ -171,15 +195,15 @@ export class RaceOrder {
     return true;
   }
 
-  leave(scope: string, number: number, rank: number, place: number): void {
+  leave(scope: string, number: number, rank: number, place: number, edge: Edge = 'collective'): void {
     const key = `${scope} ${number}`;
     const gathering = this.#gatherings.get(key);
     if (gathering === undefined) return;
     const { meeting, root, size, clocks, all } = gathering;
-    if (meeting === Meeting.FROM_ROOT) this.#take(rank, clocks.get(root));
+    if (meeting === Meeting.FROM_ROOT) this.#take(rank, clocks.get(root), edge);
     else if (meeting === Meeting.PREFIX) {
-      for (const [other, clock] of clocks) if (other <= place) this.#take(rank, clock);
-    } else if (meeting === Meeting.ALL || place === root) this.#take(rank, all);
+      for (const [other, clock] of clocks) if (other <= place) this.#take(rank, clock, edge);
+    } else if (meeting === Meeting.ALL || place === root) this.#take(rank, all, edge);
     if (++gathering.left >= size) this.#gatherings.delete(key);
   }
 
@@ -198,7 +222,7 @@ export class RaceOrder {
   }
 
   fenceEnded(window: string, rank: number): void {
-    this.leave(`fence ${window}`, this.#fences.get(`${window} ${rank}`) ?? 0, rank, rank);
+    this.leave(`fence ${window}`, this.#fences.get(`${window} ${rank}`) ?? 0, rank, rank, 'fence');
   }
 
   // ---- messages -----------------------------------------------------------------------------------------------------
@@ -216,12 +240,12 @@ export class RaceOrder {
   }
 
   /** @returns accesses of which it says that they are complete */
-  receive(scope: string, from: number, to: number): readonly RaceAccess[] {
+  receive(scope: string, from: number, to: number, edge: Edge = 'message'): readonly RaceAccess[] {
     const key = `${scope} ${from} ${to}`;
     const line = this.#messages.get(key);
     const message = line?.shift();
     if (line?.length === 0) this.#messages.delete(key);
-    this.#take(to, message?.clock);
+    this.#take(to, message?.clock, edge);
     return message?.accesses ?? NOTHING;
   }
 
@@ -242,7 +266,7 @@ export class RaceOrder {
     const line = this.#notifications.get(key);
     if (line === undefined) return NOTHING;
     this.#notifications.delete(key);
-    for (const { message } of line) this.#take(rank, message.clock);
+    for (const { message } of line) this.#take(rank, message.clock, 'notification');
     return line.flatMap(({ message }) => message.accesses);
   }
 
@@ -251,8 +275,8 @@ export class RaceOrder {
   locked(lock: string, rank: number, exclusive: boolean): void {
     const state = this.#locks.get(lock);
     if (state === undefined) return;
-    this.#take(rank, state.exclusive);
-    if (exclusive) for (const clock of state.shared.values()) this.#take(rank, clock);
+    this.#take(rank, state.exclusive, 'lock');
+    if (exclusive) for (const clock of state.shared.values()) this.#take(rank, clock, 'lock');
   }
 
   unlocked(lock: string, rank: number, exclusive: boolean): void {
@@ -276,16 +300,17 @@ export class RaceOrder {
   }
 
   takeWords(places: WordPlaces, rank: number): void {
-    for (let i = 0; i < places.length; i += 2) this.#take(rank, this.words.clockOf(places[i], places[i + 1]));
+    for (let i = 0; i < places.length; i += 2) this.#take(rank, this.words.clockOf(places[i], places[i + 1]), 'word');
   }
 }
 
-/** @returns whether the first has changed */
-function join(clock: Clock, other: Clock): boolean {
+/** @param heard gets the edge where the first has changed @returns whether it has */
+function join(clock: Clock, other: Clock, heard?: Uint8Array, edge = 0): boolean {
   let changed = false;
   for (let i = 0; i < clock.length; i++) {
     if (other[i] <= clock[i]) continue;
     clock[i] = other[i];
+    if (heard !== undefined) heard[i] = edge;
     changed = true;
   }
   return changed;

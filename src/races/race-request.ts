@@ -6,6 +6,8 @@ export interface RaceRequest {
   readonly throw: boolean;
   /** The report as JSON goes there; absent: nowhere. */
   readonly file: string | undefined;
+  /** The picture goes there. */
+  readonly picture: string | undefined;
   /** Bytes for what was accessed; absent: the default. */
   readonly memory: number | undefined;
 }
@@ -19,26 +21,27 @@ const MIB = 2 ** 20;
 const NOTHING = ['', '1', 'yes', 'true'];
 
 /**
- * @param words what follows `--races=`: `strict`, `throw`, and the name of a file that ends in `.json`, with commas
+ * @param words what follows `--races=`: `strict`, `throw`, and names of files that end in `.json` and `.svg`, with commas
  * @param memory MiB
  */
 export function readRaces(name: string, words: string, memory: string | undefined): RaceRequest {
   let [strict, throws] = [false, false];
-  let file: string | undefined;
+  let [file, picture]: (string | undefined)[] = [];
   for (const word of words.split(',').map((one) => one.trim())) {
     if (NOTHING.includes(word)) continue;
     if (word === 'strict') strict = true;
     else if (word === 'throw') throws = true;
     else if (/\.json$/.test(word)) file = word;
+    else if (/\.svg$/.test(word)) picture = word;
     else
       throw argumentTypeError(
-        `${name}: ${show(word)} is unknown; it takes strict, throw and FILE.json, separated by commas`,
+        `${name}: ${show(word)} is unknown; it takes strict, throw, FILE.json and FILE.svg, separated by commas`,
       );
   }
   const mib = memory === undefined || memory === '' ? undefined : Number(memory);
   if (mib !== undefined && !(mib >= 1 && mib <= 2 ** 20))
     throw argumentTypeError(`${name}-memory: a number of MiB from 1 on is needed, not ${show(memory)}`);
-  return { strict, throw: throws, file, memory: mib === undefined ? undefined : mib * MIB };
+  return { strict, throw: throws, file, picture, memory: mib === undefined ? undefined : mib * MIB };
 }
 
 /** What the environment asks for. */

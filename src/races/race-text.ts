@@ -1,22 +1,25 @@
 /** Races in words. */
 import { writeFileSync } from 'node:fs';
 import type { Race, RaceReport, RaceSide } from './race-findings.ts';
+import { drawRaces } from './race-picture.ts';
 
 export function describeRace({ where, accesses, missing, mend, count }: Race): string {
   const [a, b] = accesses;
-  const [first, last] = where.bytes;
-  const bytes = first === last ? `byte ${first}` : `bytes ${first} … ${last}`;
-  const memory =
-    where.window === undefined
-      ? `${bytes} of an array of rank ${where.rank}`
-      : `${bytes} of the part of rank ${where.rank} in window ${where.window}`;
   return [
-    `race: ${memory}${count > 1 ? `, ${count} times` : ''}`,
+    `race: ${memoryText(where)}${count > 1 ? `, ${count} times` : ''}`,
     `  ${sideText(a)}`,
     `  ${sideText(b)}`,
     `  missing: ${missing}`,
     `  to mend it: ${mend}`,
   ].join('\n');
+}
+
+/** Which bytes. */
+export function memoryText({ window, rank, bytes: [first, last] }: Race['where']): string {
+  const bytes = first === last ? `byte ${first}` : `bytes ${first} … ${last}`;
+  return window === undefined
+    ? `${bytes} of an array of rank ${rank}`
+    : `${bytes} of the part of rank ${rank} in window ${window}`;
 }
 
 function sideText({ rank, call, does, argument, target, site, epoch }: RaceSide): string {
@@ -44,11 +47,16 @@ function reportText({ races, strict, unseen, forgotten, shadow }: RaceReport): s
 export const RACE_EXIT = 66;
 
 /**
- * Shows a report, and writes it to a file if there is one.
+ * Shows a report, and writes it to files if there are some: as JSON, and as a picture.
  * @returns the exit code of a job that has ended well otherwise
  */
-export function showReport(report: RaceReport, file: string | undefined, write: (text: string) => void): number {
+export function showReport(
+  report: RaceReport,
+  { file, picture }: { readonly file?: string | undefined; readonly picture?: string | undefined },
+  write: (text: string) => void,
+): number {
   write(reportText(report));
   if (file !== undefined) writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+  if (picture !== undefined) writeFileSync(picture, drawRaces(report));
   return report.races.length > 0 ? RACE_EXIT : 0;
 }

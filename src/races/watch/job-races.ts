@@ -72,7 +72,7 @@ function endWith(
     log.close();
     try {
       const report = analyzeLogs(own, size, analysisOf(request));
-      const isRacy = showReport(report, request.file, (text) => void process.stderr.write(text));
+      const isRacy = showReport(report, request, (text) => void process.stderr.write(text));
       if (code === 0 && isRacy !== 0) process.exitCode = isRacy;
     } finally {
       rmSync(own, { recursive: true, force: true });

@@ -17,6 +17,8 @@ export interface RaceOptions {
   readonly memory?: number;
   /** A file for the report as JSON. */
   readonly file?: string;
+  /** A file for a picture of the races (SVG). */
+  readonly picture?: string;
   /** Gets the report at the end. Without it, the report goes to stderr, and the exit code is 66 if there is a race. */
   readonly report?: (report: RaceReport) => void;
 }
@@ -58,8 +60,9 @@ export class TaskRaces {
   /** All ranks have ended. */
   finish(): void {
     const { report } = this.#analysis;
-    const { file, report: told } = this.#options;
-    const code = showReport(report, file, told === undefined ? (text) => void process.stderr.write(text) : () => {});
+    const { report: told } = this.#options;
+    const write = told === undefined ? (text: string) => void process.stderr.write(text) : () => {};
+    const code = showReport(report, this.#options, write);
     if (told !== undefined) told(report);
     else if (code === RACE_EXIT) process.exitCode ??= code;
   }
