@@ -64,7 +64,7 @@ const LAYERS = {
   'window/epochs': [...ranks, ...transfers, 'sync/lock', 'window/creation', 'window/path'],
   'window/creation': [...ranks, ...transfers, ...within('sync'), 'trace', 'window/attached', 'window/path'],
   'window/calls': [...ranks, ...transfers, ...within('sync'), 'trace', ...within('window')],
-  races: ground,
+  races: [...ground, 'trace'],
   'races/instrument': [...ground, 'races/watch'],
   'races/logs': [...ground, 'races'],
   'races/watch': [...ranks, 'sync/lock', 'sync/pscw', 'window/creation', 'window/epochs', 'races', 'races/logs'],

@@ -35,8 +35,10 @@ const MODULES = [
   '9p',
   'virtio_pci',
   'virtio_net',
-  // Losses, and the rate of a network (bench/device/supersteps.ts).
-  'sch_netem',
+  // Losses (bench/device/supersteps.ts).
+  'sch_ingress',
+  'cls_matchall',
+  'act_gact',
 ];
 
 /** What runs, and on how many hosts that are connected with each other. */

@@ -56,10 +56,11 @@ function byDatagrams(measurement: Measurement): string {
 The relation of [T5](results.md#t5), a shift of 100,000 bytes, on Soft-RoCE devices: ${hosts} processes in two guests
 that are connected by a cable, and whose processors are emulated; neighbours are on different ones.
 ${machine(measurement)}.
-\`npm run bench:rdma -- --supersteps --json docs/figures/real-datagrams.json\` measures it. The cable drops some packets
-at random (\`netem\`), and is not limited in rate: reliable connections of such devices have no control of congestion.
-Chunks and packets go by these, and the device acknowledges and repeats them; datagrams nobody acknowledges: processes
-ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses. Means and deviations of ${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
+\`npm run bench:rdma -- --supersteps --json docs/figures/real-datagrams.json\` measures it. Some of the packets
+that come are dropped at random; the cable is not limited in rate, since reliable connections of such devices do not
+control congestion. Chunks and packets go by these, and the device acknowledges and repeats them; datagrams nobody
+acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses. Means and deviations of
+${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
 
 | packets lost | way | delivery (ms) | superstep (ms) | asks, sent again |
 | --- | --- | --- | --- | --- |

@@ -64,7 +64,8 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
                          no predictions, anything else is a file of JSON as probe() of onesided/bsp/model gives it
   --races[=WORDS]        look for data races between the ranks, and say which lines make them; the exit code is 66 if
                          there is one and nothing else failed. Words, with commas: "strict" (atomic calls order
-                         nothing, as in MPI), "throw" (those within a rank are thrown at the call), FILE.json
+                         nothing, as in MPI), "throw" (those within a rank are thrown at the call), FILE.json,
+                         FILE.svg (a picture)
   --races-memory M       keep what was accessed in at most M MiB (default: 256)
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 

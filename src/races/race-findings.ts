@@ -1,6 +1,6 @@
 /** Races that were found: each pair of lines once, with what is missing between them and what would mend it. */
 import type { RaceAccess } from './race-access.ts';
-import type { Edge } from './race-order.ts';
+import type { RaceEdge } from './race-order.ts';
 
 /** One of the two accesses of a race. */
 export interface RaceSide {
@@ -32,7 +32,7 @@ export interface Race {
   };
   readonly accesses: readonly [RaceSide, RaceSide];
   /** By what the second rank has heard from the first, last, since the first access was called; absent: it has not. */
-  readonly heard?: Edge;
+  readonly heard?: RaceEdge;
   /** What does not order them. */
   readonly missing: string;
   /** The shortest thing that would. */
@@ -61,7 +61,7 @@ export class Findings {
   readonly #known = new Map<string, Race>();
 
   /** @returns the race, if it is a new one */
-  note(a: RaceAccess, b: RaceAccess, where: Race['where'], heard: Edge | undefined): Race | undefined {
+  note(a: RaceAccess, b: RaceAccess, where: Race['where'], heard: RaceEdge | undefined): Race | undefined {
     const key = [a, b].map(nameOf).sort().join('|');
     const known = this.#known.get(key);
     if (known !== undefined) {
@@ -99,9 +99,32 @@ function sideOf({ rank, call, writes, atomic, side, target, site, epoch }: RaceA
   };
 }
 
+/** Which bytes. */
+export function memoryText({ window, rank, bytes: [first, last] }: Race['where']): string {
+  const bytes = first === last ? `byte ${first}` : `bytes ${first} … ${last}`;
+  return window === undefined
+    ? `${bytes} of an array of rank ${rank}`
+    : `${bytes} of the part of rank ${rank} in window ${window}`;
+}
+
+/** A line of the program, below the working folder without its path. */
+export function shortSite(site: string): string {
+  const folder = `${workingFolder()}/`;
+  return site.startsWith(folder) ? site.slice(folder.length) : site;
+}
+
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    // It has been removed.
+    return '';
+  }
+}
+
 /** How edges are told. */
-export const EDGE_TEXTS: Readonly<Record<Edge, string>> = {
-  collective: 'a barrier or another collective call',
+export const EDGE_TEXTS: Readonly<Record<RaceEdge, string>> = {
+  collective: 'a collective call',
   fence: 'a fence',
   message: 'a message',
   post: 'its post',
@@ -112,7 +135,7 @@ export const EDGE_TEXTS: Readonly<Record<Edge, string>> = {
 };
 
 /** @param heard by what the second rank has heard from the first since `a` was called, but not that `a` is complete */
-function remedy(a: RaceAccess, b: RaceAccess, heard: Edge | undefined): Pick<Race, 'missing' | 'mend'> {
+function remedy(a: RaceAccess, b: RaceAccess, heard: RaceEdge | undefined): Pick<Race, 'missing' | 'mend'> {
   const isOperation = a.side !== undefined;
   const fenced = a.epoch?.kind === 'fence' || b.epoch?.kind === 'fence';
   const started = a.epoch?.kind === 'start' || b.epoch?.kind === 'start';

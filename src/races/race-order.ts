@@ -45,9 +45,9 @@ interface Notified {
 }
 
 /** By what a rank has heard from another one last. */
-export type Edge = 'collective' | 'fence' | 'message' | 'post' | 'complete' | 'notification' | 'lock' | 'word';
+export type RaceEdge = 'collective' | 'fence' | 'message' | 'post' | 'complete' | 'notification' | 'lock' | 'word';
 /** By their numbers; 0: it has heard nothing. */
-const EDGES: readonly (Edge | undefined)[] = [
+const EDGES: readonly (RaceEdge | undefined)[] = [
   undefined,
   'collective',
   'fence',
@@ -157,13 +157,13 @@ export class RaceOrder {
     return given;
   }
 
-  #take(rank: number, clock: Clock | undefined, edge: Edge): void {
+  #take(rank: number, clock: Clock | undefined, edge: RaceEdge): void {
     if (clock === undefined) return;
     if (join(this.#clocks[rank], clock, this.#heard[rank], EDGES.indexOf(edge))) this.#given[rank] = undefined;
   }
 
   /** By what a rank has learned last what it knows of another one. */
-  heardBy(rank: number, other: number): Edge | undefined {
+  heardBy(rank: number, other: number): RaceEdge | undefined {
     return EDGES[this.#heard[rank][other]];
   }
 
@@ -195,7 +195,7 @@ export class RaceOrder {
     return true;
   }
 
-  leave(scope: string, number: number, rank: number, place: number, edge: Edge = 'collective'): void {
+  leave(scope: string, number: number, rank: number, place: number, edge: RaceEdge = 'collective'): void {
     const key = `${scope} ${number}`;
     const gathering = this.#gatherings.get(key);
     if (gathering === undefined) return;
@@ -240,7 +240,7 @@ export class RaceOrder {
   }
 
   /** @returns accesses of which it says that they are complete */
-  receive(scope: string, from: number, to: number, edge: Edge = 'message'): readonly RaceAccess[] {
+  receive(scope: string, from: number, to: number, edge: RaceEdge = 'message'): readonly RaceAccess[] {
     const key = `${scope} ${from} ${to}`;
     const line = this.#messages.get(key);
     const message = line?.shift();

@@ -1,11 +1,9 @@
 /**
  * Races as a picture: for each one a lane for each of its two ranks, downwards in the order of the two lines, the edge
- * that is between them if there is one, and the one that is missing. Time is not to scale, and between ranks nobody knows
- * it.
+ * that is between them if there is one, and the one that is missing. Time is not to scale, and not known between ranks.
  */
 import { type Drawing, type Key, look, markup, overLines, svgOf } from '../trace/svg.ts';
-import { EDGE_TEXTS, type Race, type RaceReport, type RaceSide } from './race-findings.ts';
-import { memoryText } from './race-text.ts';
+import { EDGE_TEXTS, memoryText, type Race, type RaceReport, type RaceSide, shortSite } from './race-findings.ts';
 
 /** Pixels. */
 const LEFT = 40;
@@ -102,7 +100,8 @@ function drawRace(race: Race, parts: string[], top: number): number {
     parts.push(`<line ${look('lane')} x1="${x}" x2="${x}" y1="${place.head + 6}" y2="${place.end}"/>`);
     parts.push(`<text ${look('name')} x="${x}" y="${place.head}">rank ${side.rank}</text>`);
     const epoch = side.epoch ?? (isLocal ? a.epoch : undefined);
-    if (epoch !== undefined) parts.push(labelled(x, place.opened, `${epoch.kind} at ${epoch.opened}`, 'epoch'));
+    if (epoch !== undefined)
+      parts.push(labelled(x, place.opened, `${epoch.kind} at ${shortSite(epoch.opened)}`, 'epoch'));
   }
   for (const { side, x, y } of sides) {
     if (side.target !== undefined) parts.push(`<path ${strand(side)} d="M${x} ${y}V${place.end}"/>`);
@@ -136,7 +135,7 @@ const strand = ({ does, call }: RaceSide): string =>
 
 function lineOf({ call, target, does, argument, site }: RaceSide): string {
   const to = target === undefined ? '' : ` to rank ${target}`;
-  return `${call}${to} ${argument === undefined ? does : `${does} its ${argument}`} at ${site}`;
+  return `${call}${to} ${argument === undefined ? does : `${does} its ${argument}`} at ${shortSite(site)}`;
 }
 
 function labelled(x: number, y: number, text: string, kind: 'call' | 'epoch'): string {
@@ -153,7 +152,8 @@ const slope = (x1: number, y1: number, x2: number, y2: number): number =>
   (180 * Math.atan2(y2 - y1, x2 - x1)) / Math.PI;
 
 function tip(kind: 'signal' | 'lock', x: number, y: number, degrees: number): string {
-  return `<path ${look(`tip-${kind}`)} transform="translate(${x} ${y}) rotate(${degrees.toFixed(1)})" d="M0 0l-8-4v8z"/>`;
+  const turned = `translate(${x} ${y}) rotate(${degrees.toFixed(1)})`;
+  return `<path ${look(`tip-${kind}`)} transform="${turned}" d="M0 0l-8-4v8z"/>`;
 }
 
 /** At most so many characters: of a long path, its end tells more. */

@@ -21,7 +21,7 @@ const MIB = 2 ** 20;
 const NOTHING = ['', '1', 'yes', 'true'];
 
 /**
- * @param words what follows `--races=`: `strict`, `throw`, and names of files that end in `.json` and `.svg`, with commas
+ * @param words what follows `--races=`: `strict`, `throw`, files that end in `.json` and `.svg`; with commas
  * @param memory MiB
  */
 export function readRaces(name: string, words: string, memory: string | undefined): RaceRequest {

@@ -1,6 +1,6 @@
 /** Races in words. */
 import { writeFileSync } from 'node:fs';
-import type { Race, RaceReport, RaceSide } from './race-findings.ts';
+import { memoryText, type Race, type RaceReport, type RaceSide, shortSite } from './race-findings.ts';
 import { drawRaces } from './race-picture.ts';
 
 export function describeRace({ where, accesses, missing, mend, count }: Race): string {
@@ -14,19 +14,11 @@ export function describeRace({ where, accesses, missing, mend, count }: Race): s
   ].join('\n');
 }
 
-/** Which bytes. */
-export function memoryText({ window, rank, bytes: [first, last] }: Race['where']): string {
-  const bytes = first === last ? `byte ${first}` : `bytes ${first} … ${last}`;
-  return window === undefined
-    ? `${bytes} of an array of rank ${rank}`
-    : `${bytes} of the part of rank ${rank} in window ${window}`;
-}
-
 function sideText({ rank, call, does, argument, target, site, epoch }: RaceSide): string {
   const to = target === undefined ? '' : ` to rank ${target}`;
   const what = argument === undefined ? does : `${does} its ${argument}`;
-  const within = epoch === undefined ? '' : `, in the epoch of ${epoch.kind} opened at ${epoch.opened}`;
-  return `rank ${rank}: ${call}${to} ${what} at ${site}${within}`;
+  const within = epoch === undefined ? '' : `, in the epoch of ${epoch.kind} opened at ${shortSite(epoch.opened)}`;
+  return `rank ${rank}: ${call}${to} ${what} at ${shortSite(site)}${within}`;
 }
 
 function reportText({ races, strict, unseen, forgotten, shadow }: RaceReport): string {

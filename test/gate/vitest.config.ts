@@ -27,7 +27,7 @@ const TOGETHER = [
   `test/fabrics/!(${SLOW_ON_FABRICS}|processor-use).test.ts`,
   'test/launcher/{addon,host-list,host-rings,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
-  'test/races/{analysis,instrument}.test.ts',
+  'test/races/{analysis,instrument,picture}.test.ts',
   'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',
   'test/sync/{all-lock,barrier,fence-schemes,lock-schemes,notifications,queue-lock}.test.ts',
   'test/service/map/{calls,model}.test.ts',
