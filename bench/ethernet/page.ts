@@ -59,8 +59,8 @@ ${machine(measurement)}.
 \`npm run bench:rdma -- --supersteps --json docs/figures/real-datagrams.json\` measures it. Some of the packets
 that come are dropped at random; the cable is not limited in rate, since reliable connections of such devices do not
 control congestion. Chunks and packets go by these, and the device acknowledges and repeats them; datagrams nobody
-acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses. Means and deviations of
-${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
+acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses. Means and
+deviations of ${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
 
 | packets lost | way | delivery (ms) | superstep (ms) | asks, sent again |
 | --- | --- | --- | --- | --- |

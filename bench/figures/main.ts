@@ -12,7 +12,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { orExplain } from '../options.ts';
 import { ROOT } from '../programs.ts';
@@ -197,14 +197,14 @@ function page(): string {
     return [
       `## ${id}`,
       `${source}: ${claim}.`,
-      `![${caption}](figures/${id}.svg)`,
+      `![The picture of ${id}](figures/${id}.svg)`,
       caption,
       `- Expected: ${expected}.`,
       `- Measured: ${measured}.`,
       `- The claim **${verdict(holds, factor)}**.${note === '' ? '' : ` Note: ${note}.`}`,
       ...said(sensitivity),
       `- [Data](figures/${id}.json); schemes and programs: ` +
-        `${schemes.map((file) => `[${file}](../${file})`).join(', ')}.`,
+        `${schemes.map((file) => `[${basename(file)}](../${file})`).join(', ')}.`,
     ]
       .join('\n\n')
       .replaceAll('.\n\n- ', '.\n- ');
@@ -237,8 +237,8 @@ come out for the claim to hold, and whether it did.
 - *with other numbers*: which numbers of a machine change the shape's verdict at −30 % or +30 %, of those that
   [no source gives](guide/fabrics.md#fabrics) and the figure uses (\`npm run figures -- --sensitivity\`).
 
-All figures use one set of numbers. \`npm run figures\` writes this page in about ten minutes on two cores: do not edit
-it. The measurements are the same on every machine. All values are in the data of each figure. Some rows are also
+All figures use one set of numbers. \`npm run figures\` writes this page in a quarter of an hour on two cores: do not
+edit it. The measurements are the same on every machine. All values are in the data of each figure. Some rows are also
 measured on real ranks${pagesOfReal()}; supersteps of T2 and T4 to T6 [on ordinary networks](results-real-ethernet.md).
 
 | | claim | shape | factor | why not | with other numbers |
