@@ -6,8 +6,10 @@
  *
  * Runs on both hosts at the same time, in the guests that ../device.mjs boots: `ONESIDED_TEST_HOST` says on which one.
  * Each has two of the four processes, every other one, so that all neighbours are on the other host: a device does
- * not send what is for itself. Needs root and tc. What comes is dropped (`gact`): behind netem, reliable connections of
- * Linux 6.1 break, also where nothing is lost.
+ * not send what is for itself. Needs root and tc. What comes is dropped at random (`gact`).
+ *
+ * Reliable connections may fail here: the Soft-RoCE of Linux 6.1 ends them with `IBV_WC_REM_INV_REQ_ERR` when a packet
+ * of a longer message is lost. So does `ib_send_bw -s 65536` of perftest.
  */
 import { spawnSync } from 'node:child_process';
 import { loadavg } from 'node:os';
