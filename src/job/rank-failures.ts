@@ -203,7 +203,7 @@ export class RankFailures {
       case FailKind.SIGNAL:
         return `${who} was killed by signal ${value}`;
       case FailKind.NO_FINALIZE:
-        return `${who} ended without finalize() while other ranks still wait for it`;
+        return `${who} ended without finalize() while other ranks still wait for it${this.#behind(rank)}`;
       case FailKind.GAVE_UP:
         return `${who} gave up waiting in init()`;
       case FailKind.ABORTED:
@@ -218,6 +218,12 @@ export class RankFailures {
       default:
         return `${who} is gone`;
     }
+  }
+
+  /** A rank often ends so because another one has failed before. */
+  #behind(rank: number): string {
+    const first = Atomics.load(this.#control.header, Header.FAILED) - 1;
+    return first < 0 || first === rank ? '' : `, after ${this.#describe(first)}`;
   }
 
   // ---- looks at processes -------------------------------------------------------------------------------------------

@@ -131,6 +131,17 @@ const TIMEOUT_S = 4;
 const slots = new Slots(3);
 
 describe.concurrent.each(RANK_KINDS)('ranks that are %s', (kind) => {
+  it('a rank that ends because another one has failed: both are told', async () => {
+    const program = fileURLToPath(new URL('../../build/programs/test/ranks/robust-behind.js', import.meta.url));
+    const job = start(['run', '-n', '3', '--ranks', kind, '--timeout', '60', '--grace', '30', program]);
+    const { stdout, stderr } = await slots.use(() => job.finished);
+    const [line] = linesOf<{ code: string; message: string }>(stdout.replaceAll(/^\[\d\] (?=\[)/gm, ''));
+    expect(line, stdout + stderr).toMatchObject({ rank: 0, code: 'ERR_RMA_RANK_FAILED' });
+    expect(line.message).toMatch(
+      /^rank 2 \(.*\) ended without finalize\(\) while .* wait for it, after rank 1 \(.*\) exited with code 3$/,
+    );
+  });
+
   it.each(endings.filter(({ only }) => only === undefined || only === kind))(
     '$how, while the others wait ($others): ends with code $code',
     async ({ how, others, size = 2, code, verdict, told }) => {
