@@ -59,11 +59,11 @@ ${machine(measurement)}.
 \`npm run bench:rdma -- --supersteps --json docs/figures/real-datagrams.json\` measures it. Some of the packets
 that come are dropped at random; the cable is not limited in rate, since reliable connections of such devices do not
 control congestion. Chunks and packets go by these, and the device acknowledges and repeats them; datagrams nobody
-acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses. Means and
-deviations of ${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
+acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses.
+Means and deviations of ${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
 
-Some rows of reliable connections failed: the Soft-RoCE of Linux 6.1 ends them (\`IBV_WC_REM_INV_REQ_ERR\`) when a packet
-of a longer message is lost; \`ib_send_bw -s 65536\` of perftest fails there, too.
+Some rows of reliable connections failed: the Soft-RoCE of Linux 6.1 ends them (\`IBV_WC_REM_INV_REQ_ERR\`) when a
+packet of a longer message is lost; \`ib_send_bw -s 65536\` of perftest fails there, too.
 
 | packets lost | way | delivery (ms) | superstep (ms) | asks, sent again |
 | --- | --- | --- | --- | --- |

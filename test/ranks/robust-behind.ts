@@ -1,6 +1,6 @@
 /**
- * Rank 1 exits. Rank 2 learns of that, and ends without `finalize()`. Rank 0 waits for rank 2 alone, and prints what it is
- * told.
+ * Rank 1 exits. Rank 2 learns of that, and ends without `finalize()`. Rank 0 waits for rank 2 alone, and prints what it
+ * is told.
  */
 import { init, type RmaError } from 'onesided';
 

@@ -22,51 +22,49 @@ const MEETINGS: Readonly<Record<string, number>> = {
 };
 
 export function watchCommunicator(watch: RaceTeller, communicator: Communicator, key: string): void {
-  watchBarriers(watch, communicator, key);
+  const { rank: place, size } = communicator;
+  watchMeetings(watch, communicator, ['barrier', 'barrierSync'], { scope: `barrier ${key}`, place, size });
   watchCollectives(watch, communicator, key);
   watchMessages(watch, communicator, key);
 }
 
-/** A barrier whose wait ended early goes on with the next call, so that call is the same barrier. */
-function watchBarriers(watch: RaceTeller, communicator: Communicator, key: string): void {
-  const { rank, size } = communicator;
-  const methods = communicator as unknown as Methods;
-  const scope = `barrier ${key}`;
+/**
+ * Calls in which all of some ranks meet. One whose wait ended early goes on with the next call, so that one is the
+ * same meeting.
+ */
+function watchMeetings(
+  watch: RaceTeller,
+  object: object,
+  forms: readonly string[],
+  { scope, place, size }: { readonly scope: string; readonly place: number; readonly size: number },
+): void {
+  const methods = object as Methods;
   let number = 0;
   let isLeft = false;
-  const arrive = (): void => {
-    if (!isLeft) number++;
-    isLeft = false;
-    watch.begin(scope).add(number).add(size).add(Meeting.ALL).add(0).add(rank).tell(RaceEvent.ARRIVED);
+  const failed = (error: unknown): never => {
+    isLeft = true;
+    throw error;
   };
-  const leave = (which: number): void => watch.begin(scope).add(which).add(rank).tell(RaceEvent.LEFT);
-  const { barrier, barrierSync } = methods;
-  replace(methods, 'barrier', (...args) => {
-    arrive();
-    const own = number;
-    const promise = barrier.apply(communicator, args) as Promise<void>;
-    if (promise === DONE) {
-      leave(own);
-      return promise;
-    }
-    return promise.then(
-      () => leave(own),
-      (error: unknown) => {
-        isLeft = true;
-        throw error;
-      },
-    );
-  });
-  replace(methods, 'barrierSync', (...args) => {
-    arrive();
-    try {
-      barrierSync.apply(communicator, args);
-    } catch (error) {
-      isLeft = true;
-      throw error;
-    }
-    leave(number);
-  });
+  for (const form of forms) {
+    const original = methods[form];
+    if (original === undefined) continue;
+    replace(methods, form, (...args) => {
+      if (!isLeft) number++;
+      isLeft = false;
+      const own = number;
+      watch.begin(scope).add(own).add(size).add(Meeting.ALL).add(0).add(place).tell(RaceEvent.ARRIVED);
+      const leave = (): void => watch.begin(scope).add(own).add(place).tell(RaceEvent.LEFT);
+      let result: unknown;
+      try {
+        result = original.apply(object, args);
+      } catch (error) {
+        failed(error);
+      }
+      if (result instanceof Promise && result !== DONE) return result.then(leave, failed);
+      leave();
+      return result;
+    });
+  }
 }
 
 function watchCollectives(watch: RaceTeller, communicator: Communicator, key: string): void {
@@ -166,20 +164,10 @@ function watchMessages(watch: RaceTeller, communicator: Communicator, key: strin
  * @param key the same at all of them, and no other computation's
  */
 export function watchSupersteps(watch: RaceTeller, bsp: object, key: string, rank: number, size: number): void {
-  const methods = bsp as Methods;
-  const scope = `superstep ${key}`;
-  let number = 0;
-  for (const form of ['sync', 'syncSync', 'end', 'endSync']) {
-    const original = methods[form];
-    if (original === undefined) continue;
-    replace(methods, form, (...args) => {
-      const own = ++number;
-      watch.begin(scope).add(own).add(size).add(Meeting.ALL).add(0).add(rank).tell(RaceEvent.ARRIVED);
-      const leave = (): void => watch.begin(scope).add(own).add(rank).tell(RaceEvent.LEFT);
-      const result = original.apply(bsp, args);
-      if (result instanceof Promise && result !== DONE) return result.then(leave);
-      leave();
-      return result;
-    });
-  }
+  watchMeetings(watch, bsp, ['sync', 'syncSync', 'end', 'endSync'], { scope: `superstep ${key}`, place: rank, size });
+  const { uid, pidsOf } = bsp as { readonly uid?: number; pidsOf?(): readonly number[] };
+  if (uid === undefined || pidsOf === undefined) return;
+  const pids = pidsOf.call(bsp);
+  const unit = { scope: `superstep ${key} unit ${uid}`, place: pids.indexOf(rank), size: pids.length };
+  watchMeetings(watch, bsp, ['usync', 'usyncSync'], unit);
 }
