@@ -18,6 +18,7 @@ import { updateBigInt, updateInteger } from '../../transfer/loads/atomic.ts';
 import { memoryFence, RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, STRIPES, type Stripes } from '../../transfer/loads/stripes.ts';
 import { readWait, type WaitOptions } from '../../wait/operation.ts';
+import { asking } from '../scarcity.ts';
 import type { Members } from '../service-members.ts';
 import { PlaceSignals } from './place-signals.ts';
 import { RobustPartLock } from './robust-part-lock.ts';
@@ -334,8 +335,9 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     }
     const { parts, stride, partBytes, stripes, cuts } = this.#made;
     const { native, fd } = this.#members.memory;
-    const buffer = native.memoryMap(fd, this.#at + parts + target * stride, partBytes);
     const what = `the part of place ${target} of ${this.#what}`;
+    const map = (): ArrayBuffer => native.memoryMap(fd, this.#at + parts + target * stride, partBytes);
+    const buffer = asking(this.#named(call), `cannot map ${what}`, map);
     const from = stripes + target * STRIPE_WORDS;
     const cutsFrom = cuts + target * STRIPES;
     const ownCuts = this.#words.subarray(cutsFrom, cutsFrom + STRIPES);
