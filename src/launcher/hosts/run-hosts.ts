@@ -265,15 +265,22 @@ class HostsJob implements LinkWatcher {
   }
 
   remark({ host }: AgentLink, text: string): void {
+    for (const line of text.split(/\r?\n/)) this.#say(`${host}: ${line}`);
+  }
+
+  #say(line: string): void {
     const { output } = this.#options;
     const stderr = (typeof output === 'object' ? output.stderr : undefined) ?? process.stderr;
-    for (const line of text.split(/\r?\n/)) stderr.write(`onesided: ${host}: ${line}\n`);
+    stderr.write(`onesided: ${line}\n`);
   }
 
   lost(link: AgentLink, why: string, reached = link.hello !== undefined): void {
     this.#gone.add(link);
     const what = link.hello !== undefined ? 'lost ' : reached ? 'cannot start ranks on ' : 'cannot reach ';
-    this.#fail(`${what}${link.host}: ${why}`);
+    const isRunning = this.#started === this.#options.size && !this.supervisor.concluded;
+    if (this.#options.keepGoing !== true || !isRunning) this.#fail(`${what}${link.host}: ${why}`);
+    else if (this.#leads(link)) this.#fail(`lost ${link.host}: ${why}; no other host can go on without it`);
+    else this.#say(`lost ${link.host}, and goes on without its ranks: ${why}`);
     for (const rank of link.ranks) {
       if (this.#streams[rank] === undefined || this.#ended.has(rank)) continue;
       this.#ended.add(rank);
@@ -281,6 +288,12 @@ class HostsJob implements LinkWatcher {
       this.supervisor.ended(rank, { code: 0, signal: 'SIGKILL' });
     }
     this.#changed?.();
+  }
+
+  /** Whether others have the job's memory through it: those at its place, or, at that of rank 0, all hosts. */
+  #leads(link: AgentLink): boolean {
+    const places = placesOf(this.#links);
+    return link === this.#links[0] || places.some(({ first, links }) => first === link && links.length > 1);
   }
 
   #hasStarted(rank: number, pid: number): void {
@@ -304,10 +317,11 @@ class HostsJob implements LinkWatcher {
     if (!this.#cards.isEmpty) this.#fail(this.#apart);
   }
 
-  /** Both are there: it is the network between them. */
+  /** Both are there: it is the network between them. Neither part can go on, since it knows nothing of the other. */
   #isCutOff({ host }: AgentLink, rank: number, ms: number): void {
-    const other = this.#linkOf(rank)?.host;
-    this.#fail(`${host} and ${other} do not reach each other any more: nothing came for ${ms / 1000} s`);
+    const link = this.#linkOf(rank);
+    if (link === undefined || this.#gone.has(link)) return;
+    this.#fail(`${host} and ${link.host} do not reach each other any more: nothing came for ${ms / 1000} s`);
   }
 
   #unable(link: AgentLink, { unable: why, rank, wrong }: Extract<Report, { unable: unknown }>): void {
