@@ -33,6 +33,7 @@ import { AgentLink, type LinkWatcher } from './agent-link.ts';
 import { sentEnvironment } from './environment.ts';
 import type { HostJob, Report } from './frames.ts';
 import type { HostRanks } from './host-list.ts';
+import { leads, placesOf } from './host-places.ts';
 import { HostRings } from './host-rings.ts';
 import { InputFeed } from './input-feed.ts';
 import { RankCards } from './rank-cards.ts';
@@ -279,7 +280,7 @@ class HostsJob implements LinkWatcher {
     const what = link.hello !== undefined ? 'lost ' : reached ? 'cannot start ranks on ' : 'cannot reach ';
     const isRunning = this.#started === this.#options.size && !this.supervisor.concluded;
     if (this.#options.keepGoing !== true || !isRunning) this.#fail(`${what}${link.host}: ${why}`);
-    else if (this.#leads(link)) this.#fail(`lost ${link.host}: ${why}; no other host can go on without it`);
+    else if (leads(link, this.#links)) this.#fail(`lost ${link.host}: ${why}; no other host can go on without it`);
     else this.#say(`lost ${link.host}, and goes on without its ranks: ${why}`);
     for (const rank of link.ranks) {
       if (this.#streams[rank] === undefined || this.#ended.has(rank)) continue;
@@ -288,12 +289,6 @@ class HostsJob implements LinkWatcher {
       this.supervisor.ended(rank, { code: 0, signal: 'SIGKILL' });
     }
     this.#changed?.();
-  }
-
-  /** Whether others have the job's memory through it: those at its place, or, at that of rank 0, all hosts. */
-  #leads(link: AgentLink): boolean {
-    const places = placesOf(this.#links);
-    return link === this.#links[0] || places.some(({ first, links }) => first === link && links.length > 1);
   }
 
   #hasStarted(rank: number, pid: number): void {
@@ -441,25 +436,6 @@ function rankOf(said: Parameters<LinkWatcher['report']>[1]): number | undefined 
   if ('started' in said) return said.started;
   if ('ended' in said) return said.ended.rank;
   return 'doing' in said ? said.doing.rank : undefined;
-}
-
-/** Agents that share memory, which is theirs alone. */
-interface Place {
-  readonly links: readonly AgentLink[];
-  /** The one that makes the memory. */
-  readonly first: AgentLink;
-  readonly ranks: ReadonlySet<number>;
-  /** The first of the ranks. */
-  readonly leader: number;
-}
-
-function placesOf(links: readonly AgentLink[]): Place[] {
-  const names = new Set(links.map(({ hello }) => hello?.place));
-  return [...names].map((name) => {
-    const own = links.filter(({ hello }) => hello?.place === name);
-    const ranks = own.flatMap((link) => link.ranks);
-    return { links: own, first: own[0], ranks: new Set(ranks), leader: Math.min(...ranks) };
-  });
 }
 
 /** Ranks elsewhere cannot write to this process's terminal themselves. */
