@@ -34,6 +34,18 @@ interface Part<T extends TypedArray> {
   readonly lock: RobustPartLock;
 }
 
+/** What to use instead of calls that need all ranks at once. */
+const INSTEAD = {
+  fence: 'lock and unlock, or putNotify and waitNotify',
+  start: 'lock',
+  complete: 'unlock, or putNotify',
+  post: 'lock and unlock: it is open to all at all times',
+  wait: 'waitNotify',
+  test: 'testNotify',
+  free: 'Service.leave: the memory goes with the last member',
+} as const;
+type Refused = () => never;
+
 /** Copies of at most so many elements are loops. */
 const LOOP = 32;
 
@@ -269,39 +281,28 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     memoryFence();
   }
 
-  /** Collective: a service has no such calls. */
-  fence(): never {
-    throw this.#refused('fence', 'lock and unlock, or putNotify and waitNotify');
-  }
-
+  /** Collective: a service has no such calls. It throws `ERR_SERVICE`, with what to use instead. */
+  declare readonly fence: Refused;
   /** Collective, as `fence`. */
-  start(): never {
-    throw this.#refused('start', 'lock');
-  }
-
+  declare readonly start: Refused;
   /** Collective, as `fence`. */
-  complete(): never {
-    throw this.#refused('complete', 'unlock, or putNotify');
-  }
-
+  declare readonly complete: Refused;
   /** Collective, as `fence`. */
-  post(): never {
-    throw this.#refused('post', 'lock and unlock: it is open to all at all times');
-  }
-
+  declare readonly post: Refused;
   /** Collective, as `fence`. */
-  wait(): never {
-    throw this.#refused('wait', 'waitNotify');
-  }
-
+  declare readonly wait: Refused;
   /** Collective, as `fence`. */
-  test(): never {
-    throw this.#refused('test', 'testNotify');
-  }
+  declare readonly test: Refused;
+  /** Collective, as `fence`: its memory stays as long as the service. */
+  declare readonly free: Refused;
 
-  /** Its memory stays as long as the service. */
-  free(): never {
-    throw this.#refused('free', 'Service.leave: the memory goes with the last member');
+  static {
+    for (const [call, instead] of Object.entries(INSTEAD)) {
+      const refuse = function (this: ServiceWindow): never {
+        throw this.#refused(call, instead);
+      };
+      Object.defineProperty(ServiceWindow.prototype, call, { value: refuse });
+    }
   }
 
   /** @internal The member leaves the service: what it holds others take over. */
