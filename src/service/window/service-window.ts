@@ -44,7 +44,6 @@ const INSTEAD = {
   test: 'testNotify',
   free: 'Service.leave: the memory goes with the last member',
 } as const;
-type Refused = () => never;
 
 /** Copies of at most so many elements are loops. */
 const LOOP = 32;
@@ -282,19 +281,19 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
   }
 
   /** Collective: a service has no such calls. It throws `ERR_SERVICE`, with what to use instead. */
-  declare readonly fence: Refused;
+  declare readonly fence: () => never;
   /** Collective, as `fence`. */
-  declare readonly start: Refused;
+  declare readonly start: () => never;
   /** Collective, as `fence`. */
-  declare readonly complete: Refused;
+  declare readonly complete: () => never;
   /** Collective, as `fence`. */
-  declare readonly post: Refused;
+  declare readonly post: () => never;
   /** Collective, as `fence`. */
-  declare readonly wait: Refused;
+  declare readonly wait: () => never;
   /** Collective, as `fence`. */
-  declare readonly test: Refused;
+  declare readonly test: () => never;
   /** Collective, as `fence`: its memory stays as long as the service. */
-  declare readonly free: Refused;
+  declare readonly free: () => never;
 
   static {
     for (const [call, instead] of Object.entries(INSTEAD)) {
