@@ -174,6 +174,7 @@ const withPrinted = (chart: Chart): Chart => ({
 });
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
+  services: (chart) => [...byFirst(chart), ...(chart.beside === undefined ? [] : byFirst(chart.beside))],
   B2: besides('by the relation', 'where messages are lost'),
   B3: besides('a word', 'a superstep'),
   B7: (chart) => byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),

@@ -13,7 +13,8 @@ import { named, type Style, styleOf } from './styles.ts';
 export interface Words {
   readonly id: string;
   readonly claim: string;
-  readonly holds: boolean;
+  /** Absent: it is a title, and claims nothing. */
+  readonly holds?: boolean;
   /** False: in its shape, not in a factor that it repeats. */
   readonly factor?: boolean;
   /** Below the claim. */
@@ -112,13 +113,14 @@ function textsOf({ id, claim, holds, factor = true, caption }: Words): readonly 
   const met = factor ? 'holds' : 'holds in its shape, not in its factor';
   const verdict = holds ? met : 'does not hold';
   const width = WIDTH - 36;
+  const head = {
+    lines: [`${id}: the claim ${verdict}`],
+    size: 16,
+    color: !holds ? '#a31515' : factor ? '#1a6b2f' : '#8a5a00',
+    bold: true,
+  };
   return [
-    {
-      lines: [`${id}: the claim ${verdict}`],
-      size: 16,
-      color: !holds ? '#a31515' : factor ? '#1a6b2f' : '#8a5a00',
-      bold: true,
-    },
+    ...(holds === undefined ? [] : [head]),
     { lines: wrapped(claim, 14, width), size: 14, color: INK, bold: true },
     { lines: wrapped(caption, 12, width), size: 12, color: '#444444' },
   ];

@@ -153,6 +153,12 @@ const STYLES: Readonly<Record<string, Style>> = {
   'issue-order': style('#444444', 'circle'),
   interleave: style('#2f80c0', 'diamond', 45),
   'gets-first': style('#d35400', 'triangle', -45),
+  // What an HTTP server keeps its sessions in.
+  onesided: style('#1f4e9e', 'circle'),
+  LMDB: style('#e08e45', 'triangle', 45),
+  'LMDB, durable': style('#9a4a1f', DOWN, 90),
+  Redis: style('#8fd3c5', 'rect', -45),
+  'a Map in each worker': style('#d9d9d9', 'diamond', 0),
 };
 
 /** For what nobody has put above: chosen by the name alone, so that it is the same in all figures. */

@@ -1,14 +1,18 @@
 /**
- * `npm run bench -- --filter service`: counter, mutex, queue and map of a service, beside LMDB (without sync), Redis on
- * this host, the workers' parent (`process.send`), and a `Map` that is not shared, all in one run.
+ * `npm run bench -- --filter service`: counter, mutex, queue and map of a service, beside LMDB (without sync, and with
+ * durable writes), Redis on this host, the workers' parent (`process.send`), and a `Map` that is not shared, all in one
+ * run; then an HTTP server that keeps its sessions in these (`service/http`).
  *
  *     npm run bench -- --filter service [--quick] [--json FILE]
  *     npm run bench -- --filter service/map-get [--workers 1,2,4]
+ *     npm run bench -- --filter service/http --json docs/figures/services-http.json
+ *     npm run figures:services       draws that file for the guide
  *
- * Nanoseconds of all workers together: how long it takes until one more operation is done. Redis and the parent answer
- * 16 questions of each worker at a time, as they would in a server; the others are calls. A peer that is missing leaves
- * its column empty: `npm install --no-save lmdb` (or in the folder that ONESIDED_BENCH_PEERS names), `apt-get install
- * redis-server`.
+ * Nanoseconds of all workers together: how long it takes until one more operation is done. Redis, the parent and LMDB's
+ * durable writes answer 16 questions of each worker at a time, as they would in a server; the others are calls. A peer
+ * that is missing leaves its column empty: `npm install --no-save lmdb` (or in the folder that ONESIDED_BENCH_PEERS
+ * names), `apt-get install redis-server`. The HTTP rows are requests a second, and the time (ms) that 99 of 100 took at
+ * most; autocannon asks on this machine, too, by 32 connections.
  */
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,6 +23,8 @@ import { parseArgs } from 'node:util';
 import { Service } from 'onesided/service';
 import { oneOf, orExplain, wholeNumber } from '../options.ts';
 import { digits } from '../table.ts';
+import { beside, heard } from './children.ts';
+import { HTTP_STORES, type HttpPlan, type HttpResult, measureHttp } from './http-rows.ts';
 import { ROWS, STORES, type StoreName } from './operations.ts';
 import { findLmdb, parentStore } from './stores.ts';
 
@@ -35,8 +41,11 @@ const args = orExplain(
     const counts = values.workers.split(',').map(wholeNumber);
     const part = values.filter.replace(/^service\/?/, '');
     const rows = ROWS.filter(({ id }) => id.includes(part));
-    if (rows.length === 0) oneOf('--filter', values.filter, ['service', ...ROWS.map(({ id }) => `service/${id}`)]);
-    return { ...values, counts, rows };
+    const hasHttp = 'http'.includes(part);
+    const all = [...ROWS.map(({ id }) => id), 'http'];
+    if (rows.length === 0 && !hasHttp)
+      oneOf('--filter', values.filter, ['service', ...all.map((id) => `service/${id}`)]);
+    return { ...values, counts, rows, hasHttp };
   },
   fileURLToPath(import.meta.url),
 );
@@ -48,26 +57,18 @@ const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url));
 /** What LMDB and a `Map` have nothing for. */
 const CANNOT: Readonly<Partial<Record<StoreName, readonly string[]>>> = {
   lmdb: ['mutex', 'queue'],
+  // Reads are the same with and without sync.
+  'lmdb-durable': ['mutex', 'queue', 'map-get-bytes', 'map-get-json'],
   Map: ['mutex', 'queue'],
   near: ['counter', 'mutex', 'queue', 'map-set-bytes', 'map-set-json'],
 };
 
 const folder = mkdtempSync(join(tmpdir(), 'onesided-bench-'));
 const hasRedis = spawnSync('redis-server', ['--version']).status === 0;
-const stores = STORES.filter((name) => (name !== 'lmdb' || findLmdb() !== undefined) && (name !== 'redis' || hasRedis));
+const hasLmdb = findLmdb() !== undefined;
+const isThere = (name: StoreName): boolean => (name.startsWith('lmdb') ? hasLmdb : name !== 'redis' || hasRedis);
+const stores = STORES.filter(isThere);
 const answer = parentStore();
-
-function heard<T>(child: ChildProcess, what: string): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const take = (message: Record<string, T>): void => {
-      if (message[what] === undefined) return;
-      child.off('message', take);
-      resolve(message[what]);
-    };
-    child.on('message', take);
-    child.once('exit', (code) => reject(new Error(`a worker ended with ${code}`)));
-  });
-}
 
 interface Workers {
   /** Operations of all in so many milliseconds. */
@@ -109,7 +110,7 @@ async function startRedis(): Promise<ChildProcess | undefined> {
 
 function placeOf(name: StoreName, place: string): string {
   if (name === 'redis') return join(folder, 'redis');
-  return name === 'lmdb' ? join(folder, 'lmdb') : place;
+  return name.startsWith('lmdb') ? join(folder, name) : place;
 }
 
 interface Result {
@@ -125,53 +126,76 @@ const line = (cells: readonly string[]): string =>
 
 const place = `bench-${process.pid}`;
 const results: Result[] = [];
+const http: HttpResult[] = [];
+const setting = (workers: number, busy: boolean): string => `${workers}${busy ? ' busy' : ''}`;
 const server = await startRedis();
 // The memory stays between one number of workers and the next.
-const services = [await Service.join(place), await Service.join(`${place}.near`)];
-console.log(`${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores; Node ${process.version}`);
-console.log(`nanoseconds an operation, all workers together\n`);
-console.log(line(['row', 'workers', ...STORES]));
-try {
+const services = [];
+for (const name of [place, `${place}.near`, `${place}.http`]) services.push(await Service.join(name));
+const machine = `${cpus()[0]?.model ?? 'unknown processor'}, ${availableParallelism()} cores; Node ${process.version}`;
+console.log(machine);
+
+/** One store after the other, so that none is beside the workers of another. */
+async function measureRows(workers: number): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (const name of stores) {
+    const group = await startWorkers(name, placeOf(name, place), workers);
+    for (const { id } of args.rows) {
+      if (CANNOT[name]?.includes(id) === true) continue;
+      await group.run(id, WARM_MS);
+      const samples: number[] = [];
+      for (let i = 0; i < SAMPLES; i++) samples.push((1e6 * MS) / (await group.run(id, MS)));
+      found.set(`${name} ${id}`, samples.sort((a, b) => a - b)[SAMPLES >> 1]);
+    }
+    group.stop();
+  }
+  return found;
+}
+
+async function calls(workers: number, busy: boolean): Promise<void> {
+  const found = await beside(busy, () => measureRows(workers));
+  for (const { id } of args.rows) {
+    const ns = Object.fromEntries(stores.map((name) => [name, found.get(`${name} ${id}`)]));
+    results.push({ id, workers, busy, ns });
+    const cells = STORES.map((name) => (ns[name] === undefined ? '' : digits(ns[name])));
+    console.log(line([`service/${id}`, setting(workers, busy), ...cells]));
+  }
+}
+
+async function httpRows(): Promise<void> {
+  const plan: HttpPlan = {
+    stores: HTTP_STORES.filter(isThere),
+    placeOf: (name) => placeOf(name, `${place}.http`),
+    ...(args.quick ? { rounds: 1, warmSeconds: 1, seconds: 1 } : { rounds: 9, warmSeconds: 2, seconds: 1 }),
+  };
+  console.log(`\nrequests a second, and the time of 99 of 100 at most (ms)\n`);
+  console.log(line(['row', 'workers', ...HTTP_STORES]));
   for (const workers of args.counts) {
     for (const busy of [false, true]) {
-      const hog = busy ? spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }) : undefined;
-      const samples = new Map<string, number[]>();
-      try {
-        // One store after the other, so that none is beside the workers of another.
-        for (const name of stores) {
-          const group = await startWorkers(name, placeOf(name, place), workers);
-          for (const { id } of args.rows) {
-            if (CANNOT[name]?.includes(id) === true) continue;
-            await group.run(id, WARM_MS);
-            const found: number[] = [];
-            for (let i = 0; i < SAMPLES; i++) found.push((1e6 * MS) / (await group.run(id, MS)));
-            samples.set(
-              `${name} ${id}`,
-              found.sort((a, b) => a - b),
-            );
-          }
-          group.stop();
-        }
-      } finally {
-        hog?.kill('SIGKILL');
-      }
-      for (const { id } of args.rows) {
-        const middle = (name: StoreName): number | undefined => samples.get(`${name} ${id}`)?.[SAMPLES >> 1];
-        const ns = Object.fromEntries(
-          stores.flatMap((name) => (middle(name) === undefined ? [] : [[name, middle(name)]])),
-        );
-        results.push({ id, workers, busy, ns });
-        const cells = STORES.map((name) => (ns[name] === undefined ? '' : digits(ns[name])));
-        console.log(line([`service/${id}`, `${workers}${busy ? ' busy' : ''}`, ...cells]));
-      }
+      const result = await measureHttp(workers, busy, plan);
+      http.push(result);
+      const cells = HTTP_STORES.map((name) => {
+        const one = result.found[name];
+        return one === undefined ? '' : `${digits(one.perSecond)} ${digits(one.p99)}`;
+      });
+      console.log(line(['service/http', setting(workers, busy), ...cells]));
     }
   }
+}
+
+try {
+  if (args.rows.length > 0) {
+    console.log(`nanoseconds an operation, all workers together\n`);
+    console.log(line(['row', 'workers', ...STORES]));
+    for (const workers of args.counts) for (const busy of [false, true]) await calls(workers, busy);
+  }
+  if (args.hasHttp) await httpRows();
 } finally {
   server?.kill();
   for (const service of services) await service.leave();
   rmSync(folder, { recursive: true, force: true });
 }
-if (findLmdb() === undefined) console.log('lmdb is not installed: npm install --no-save lmdb');
+if (!hasLmdb) console.log('lmdb is not installed: npm install --no-save lmdb');
 if (!hasRedis) console.log('redis-server is not installed: apt-get install redis-server');
-if (args.json !== undefined) writeFileSync(args.json, `${JSON.stringify({ results }, undefined, 2)}\n`);
+if (args.json !== undefined) writeFileSync(args.json, `${JSON.stringify({ machine, results, http }, undefined, 2)}\n`);
 process.exit();

@@ -16,11 +16,11 @@ export interface Store {
   close(): unknown;
 }
 
-export const STORES = ['onesided', 'near', 'lmdb', 'redis', 'process.send', 'Map'] as const;
+export const STORES = ['onesided', 'near', 'lmdb', 'lmdb-durable', 'redis', 'process.send', 'Map'] as const;
 export type StoreName = (typeof STORES)[number];
 
-const KEYS = 1000;
-const keys = Array.from({ length: KEYS }, (_, i) => `session:${String(i).padStart(12, '0')}`);
+export const KEYS = 1000;
+export const keys = Array.from({ length: KEYS }, (_, i) => `session:${String(i).padStart(12, '0')}`);
 const bytes = Uint8Array.from({ length: 200 }, (_, i) => i);
 /** 200 bytes of JSON. */
 const json = { user: 12345, name: 'somebody', roles: ['admin', 'user'], since: 1700000000, text: 'x'.repeat(119) };

@@ -51,29 +51,38 @@ export function findLmdb(): string | undefined {
 
 interface LmdbDatabase {
   get(key: string): unknown;
+  put(key: string, value: unknown): Promise<unknown>;
   putSync(key: string, value: unknown): unknown;
   getBinary(key: string): unknown;
   resetReadTxn?(): void;
+  transaction(act: () => void): Promise<void>;
   transactionSync(act: () => void): void;
   close(): Promise<void>;
 }
 
-async function lmdb(path: string): Promise<Store> {
+/**
+ * @param durable each promise is kept only when what it wrote is on the disk
+ * @param later writes give promises, and those under way share a commit
+ */
+async function lmdb(path: string, durable: boolean, later: boolean): Promise<Store> {
   const { open } = createRequire(import.meta.url)(findLmdb()!) as { open(options: object): LmdbDatabase };
-  const json = open({ path: join(path, 'json'), noSync: true, encoding: 'json', cache: false });
-  const binary = open({ path: join(path, 'bytes'), noSync: true, encoding: 'binary', cache: false });
+  // `overlappingSync` would say so before the disk does.
+  const options = { noSync: !durable, overlappingSync: false, cache: false };
+  const json = open({ ...options, path: join(path, 'json'), encoding: 'json' });
+  const binary = open({ ...options, path: join(path, 'bytes'), encoding: 'binary' });
   const none = (): never => {
     throw new Error('LMDB has no such thing');
   };
+  const count = (): void => void json.putSync('counter', ((json.get('counter') as number) ?? 0) + 1);
   return {
-    concurrency: 1,
-    add: () => json.transactionSync(() => void json.putSync('counter', ((json.get('counter') as number) ?? 0) + 1)),
+    concurrency: later ? UNDER_WAY : 1,
+    add: () => (later ? json.transaction(count) : json.transactionSync(count)),
     lockAndRelease: none,
     pushAndPop: none,
     get: (key) => json.get(key),
-    set: (key, value) => json.putSync(key, value),
+    set: (key, value) => (later ? json.put(key, value) : json.putSync(key, value)),
     getBytes: (key) => binary.getBinary(key),
-    setBytes: (key, value) => binary.putSync(key, Buffer.from(value)),
+    setBytes: (key, value) => (later ? binary.put(key, Buffer.from(value)) : binary.putSync(key, Buffer.from(value))),
     refresh() {
       json.resetReadTxn?.();
       binary.resetReadTxn?.();
@@ -188,15 +197,20 @@ function own(): Store {
   };
 }
 
-/** @param place of the service, the databases or the socket */
-export function openStore(name: StoreName, place: string): Promise<Store> | Store {
+/**
+ * @param place of the service, the databases or the socket
+ * @param manyUnderWay requests that wait for answers: LMDB then writes as its documentation has it for servers
+ */
+export function openStore(name: StoreName, place: string, manyUnderWay = false): Promise<Store> | Store {
   switch (name) {
     case 'onesided':
       return ours(place, 0);
     case 'near':
       return ours(`${place}.near`, 2000);
     case 'lmdb':
-      return lmdb(place);
+      return lmdb(place, false, manyUnderWay);
+    case 'lmdb-durable':
+      return lmdb(place, true, true);
     case 'redis':
       return redis(place);
     case 'process.send':

@@ -9,6 +9,7 @@ import { fstatSync } from 'node:fs';
 import { RmaError, show } from '../errors.ts';
 import { Waiting } from '../wait/waiting.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
+import { asking, mostMemory } from './scarcity.ts';
 import type { Members } from './service-members.ts';
 import {
   ENTRY_WORDS,
@@ -86,7 +87,7 @@ export class Catalogue {
       const waiting = new Waiting(call, undefined, PATIENCE_MS);
       await this.#lock.acquireLater(waiting, `the catalogue of the service ${show(this.#service)}`);
       try {
-        row = this.#find(name) ?? this.#make(call, name, shape);
+        row = this.#find(name) ?? asking(call, this.#cannot('make', name, shape), () => this.#make(call, name, shape));
       } finally {
         this.#lock.release();
       }
@@ -96,7 +97,12 @@ export class Catalogue {
     const at = memory.catalogue[row + Entry.PAGE] * memory.native.pageBytes;
     // What is mapped beyond the end of a file must not be touched.
     if (at <= 0 || at + shape.bytes > fstatSync(memory.fd).size) throw this.#damaged(call, name);
-    return { memory: memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes), at };
+    const map = (): ArrayBuffer => memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes);
+    return { memory: asking(call, this.#cannot('map', name, shape), map), at };
+  }
+
+  #cannot(does: string, name: string, { kind, bytes }: Shape): string {
+    return `cannot ${does} the ${kind} ${show(name)} of the service ${show(this.#service)}, of ${bytes} bytes`;
   }
 
   #damaged(call: string, name: string): RmaError {
@@ -114,7 +120,13 @@ export class Catalogue {
     return undefined;
   }
 
-  #make(call: string, name: string, { kind, bytes, facts, begin }: Shape): number {
+  #make(call: string, name: string, shape: Shape): number {
+    const { kind, bytes, facts, begin } = shape;
+    // Of windows, only the parts are used whose places have members.
+    if (kind !== 'window' && bytes > mostMemory()) {
+      const most = `this process can have ${mostMemory()} at most: its limit, or the memory of the machine`;
+      throw new RmaError('ERR_SERVICE', `${call}: ${this.#cannot('make', name, shape)}: ${most}; ask for less`);
+    }
     const { native, fd, header, catalogue, names } = this.#members.memory;
     let i = 0;
     while (i < MOST_NAMES && Atomics.load(catalogue, i * ENTRY_WORDS + Entry.STATE) === EntryState.READY) i++;

@@ -13,6 +13,7 @@ import type { Native } from '../native.ts';
 import { isIn, type Notice, Notices } from '../start/notices.ts';
 import { VERSION } from '../version.ts';
 import { type Keeper, startKeeper } from './keeper.ts';
+import { asking, scarcity } from './scarcity.ts';
 import { Members, takePlace } from './service-members.ts';
 import { createMemory, MOST_PLACES, openMemory, type ServiceMemory } from './service-memory.ts';
 
@@ -57,9 +58,11 @@ export interface Wanted {
 
 export async function joinService(native: Native, name: string, wanted: Wanted): Promise<Joined> {
   const notices = new Notices(native, CALL, 'service');
-  const { memory, place, keeper } = await notices.lockedLater(JOIN_PATIENCE_MS, () =>
-    enter(native, notices, name, wanted),
-  );
+  const { memory, place, keeper } = await notices
+    .lockedLater(JOIN_PATIENCE_MS, () => enter(native, notices, name, wanted))
+    .catch((error: unknown) => {
+      throw scarcity(error, CALL, `cannot join the service ${show(name)}`);
+    });
   const members = new Members(name, memory, place);
   const close = (): void => {
     keeper?.end();
@@ -116,11 +119,13 @@ function enter(
       if (keep > 0) keeper = startKeeper(memory.fd, keep);
       // It has no place, and has the memory open like a member.
       if (keeper !== undefined) members.push(keeper.member);
-      notices.write(name, { version: VERSION, size: memory.places, device, inode, members });
-    } catch (cause) {
+      const notice = { version: VERSION, size: memory.places, device, inode, members };
+      const what = `cannot publish the service ${show(name)} in ${notices.directory}`;
+      asking(CALL, what, () => notices.write(name, notice));
+    } catch (error) {
       keeper?.end();
       new Members(name, memory, place).leave();
-      throw new RmaError('ERR_SERVICE', `${CALL}: cannot publish the service ${show(name)}`, { cause });
+      throw error;
     }
     return { memory, place, keeper };
   } catch (error) {

@@ -53,7 +53,8 @@ const RETRY_MS = 1;
 /** The directory of this user's notices. */
 export class Notices {
   readonly #native: Native;
-  readonly #directory: string;
+  /** Where they are. */
+  readonly directory: string;
   readonly #call: string;
   readonly #ending: string;
 
@@ -64,7 +65,7 @@ export class Notices {
    */
   constructor(native: Native, call = 'init', ending = 'job') {
     this.#native = native;
-    this.#directory = privateDirectory(call);
+    this.directory = privateDirectory(call);
     this.#call = call;
     this.#ending = ending;
   }
@@ -105,13 +106,13 @@ export class Notices {
   }
 
   #open(): number {
-    return openSync(this.#directory, constants.O_RDONLY | constants.O_DIRECTORY);
+    return openSync(this.directory, constants.O_RDONLY | constants.O_DIRECTORY);
   }
 
   #refused(patienceMs: number): RmaError {
     return new RmaError(
       'ERR_COMM',
-      `${this.#call}: another process has held the lock of ${this.#directory} for ${patienceMs} ms; ` +
+      `${this.#call}: another process has held the lock of ${this.directory} for ${patienceMs} ms; ` +
         'check whether one was stopped (SIGSTOP, a debugger) while it joined or left a job or a service',
     );
   }
@@ -147,13 +148,13 @@ export class Notices {
   /** Those that there are notices of, whether or not their members live. */
   names(): string[] {
     const ending = `.${this.#ending}`;
-    return readdirSync(this.#directory)
+    return readdirSync(this.directory)
       .filter((file) => file.endsWith(ending))
       .map((file) => file.slice(0, -ending.length));
   }
 
   #file(name: string): string {
-    return join(this.#directory, `${name}.${this.#ending}`);
+    return join(this.directory, `${name}.${this.#ending}`);
   }
 }
 

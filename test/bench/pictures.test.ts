@@ -14,7 +14,9 @@ const chartOf = (id: string): Chart => JSON.parse(readFileSync(new URL(`${id}.js
 /** Measured once: pictures need no more. */
 const IDS = readdirSync(FOLDER)
   .filter((file) => file.endsWith('.json'))
-  .map((file) => file.slice(0, -'.json'.length));
+  .map((file) => file.slice(0, -'.json'.length))
+  // Other measurements are there, too.
+  .filter((name) => FIGURES.some(({ id }) => id === name));
 const PANELS = IDS.flatMap((id) => panelsOf(id, chartOf(id)).map((panel) => [`${id} ${panel.title}`, panel] as const));
 
 const line = (places: readonly (string | number)[], values: readonly number[], logarithmic = false): Chart => ({

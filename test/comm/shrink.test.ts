@@ -2,16 +2,21 @@
 import { describe, expect, it } from 'vitest';
 import { followRanks, RANK_KINDS, seedOfRun } from '../support/ranks.ts';
 
+/** By requests, messages take the place of words in shared memory. */
+const RUNS = RANK_KINDS.flatMap((kind) =>
+  ['', 'requests'].map((debug) => ({ kind, env: { ONESIDED_DEBUG: debug }, how: debug && ', by requests' })),
+);
 const JOBS = Number(process.env['ONESIDED_TEST_SHRINKS'] ?? 6);
 
 interface Said {
   readonly ranks: readonly number[];
 }
 
-describe.each(RANK_KINDS)('%s that go on', (kind) => {
+describe.each(RUNS)('$kind that go on$how', ({ kind, env }) => {
   it('without a rank that has died, and end well', async () => {
     const { lines, exitCode, complaints } = await followRanks('shrink-calls', {
       kind,
+      env,
       size: 4,
       launch: ['--keep-going'],
     });
@@ -23,7 +28,7 @@ describe.each(RANK_KINDS)('%s that go on', (kind) => {
   });
 
   it('end the job as before where it was not told to go on', async () => {
-    const { exitCode } = await followRanks('shrink-calls', { kind, size: 4, launch: ['--grace', '0'] });
+    const { exitCode } = await followRanks('shrink-calls', { kind, env, size: 4, launch: ['--grace', '0'] });
     expect(exitCode).toBe(kind === 'processes' ? 137 : 7);
   });
 
@@ -34,6 +39,7 @@ describe.each(RANK_KINDS)('%s that go on', (kind) => {
       const living = 1 + (job % 2);
       const { lines, exitCode, complaints } = await followRanks('shrink', {
         kind,
+        env,
         size,
         args: [String(seed + job), String(living)],
         launch: ['--keep-going'],

@@ -33,6 +33,7 @@ import { AgentLink, type LinkWatcher } from './agent-link.ts';
 import { sentEnvironment } from './environment.ts';
 import type { HostJob, Report } from './frames.ts';
 import type { HostRanks } from './host-list.ts';
+import { leads, placesOf } from './host-places.ts';
 import { HostRings } from './host-rings.ts';
 import { InputFeed } from './input-feed.ts';
 import { RankCards } from './rank-cards.ts';
@@ -265,15 +266,22 @@ class HostsJob implements LinkWatcher {
   }
 
   remark({ host }: AgentLink, text: string): void {
+    for (const line of text.split(/\r?\n/)) this.#say(`${host}: ${line}`);
+  }
+
+  #say(line: string): void {
     const { output } = this.#options;
     const stderr = (typeof output === 'object' ? output.stderr : undefined) ?? process.stderr;
-    for (const line of text.split(/\r?\n/)) stderr.write(`onesided: ${host}: ${line}\n`);
+    stderr.write(`onesided: ${line}\n`);
   }
 
   lost(link: AgentLink, why: string, reached = link.hello !== undefined): void {
     this.#gone.add(link);
     const what = link.hello !== undefined ? 'lost ' : reached ? 'cannot start ranks on ' : 'cannot reach ';
-    this.#fail(`${what}${link.host}: ${why}`);
+    const isRunning = this.#started === this.#options.size && !this.supervisor.concluded;
+    if (this.#options.keepGoing !== true || !isRunning) this.#fail(`${what}${link.host}: ${why}`);
+    else if (leads(link, this.#links)) this.#fail(`lost ${link.host}: ${why}; no other host can go on without it`);
+    else this.#say(`lost ${link.host}, and goes on without its ranks: ${why}`);
     for (const rank of link.ranks) {
       if (this.#streams[rank] === undefined || this.#ended.has(rank)) continue;
       this.#ended.add(rank);
@@ -304,10 +312,11 @@ class HostsJob implements LinkWatcher {
     if (!this.#cards.isEmpty) this.#fail(this.#apart);
   }
 
-  /** Both are there: it is the network between them. */
+  /** Both are there: it is the network between them. Neither part can go on, since it knows nothing of the other. */
   #isCutOff({ host }: AgentLink, rank: number, ms: number): void {
-    const other = this.#linkOf(rank)?.host;
-    this.#fail(`${host} and ${other} do not reach each other any more: nothing came for ${ms / 1000} s`);
+    const link = this.#linkOf(rank);
+    if (link === undefined || this.#gone.has(link)) return;
+    this.#fail(`${host} and ${link.host} do not reach each other any more: nothing came for ${ms / 1000} s`);
   }
 
   #unable(link: AgentLink, { unable: why, rank, wrong }: Extract<Report, { unable: unknown }>): void {
@@ -427,25 +436,6 @@ function rankOf(said: Parameters<LinkWatcher['report']>[1]): number | undefined 
   if ('started' in said) return said.started;
   if ('ended' in said) return said.ended.rank;
   return 'doing' in said ? said.doing.rank : undefined;
-}
-
-/** Agents that share memory, which is theirs alone. */
-interface Place {
-  readonly links: readonly AgentLink[];
-  /** The one that makes the memory. */
-  readonly first: AgentLink;
-  readonly ranks: ReadonlySet<number>;
-  /** The first of the ranks. */
-  readonly leader: number;
-}
-
-function placesOf(links: readonly AgentLink[]): Place[] {
-  const names = new Set(links.map(({ hello }) => hello?.place));
-  return [...names].map((name) => {
-    const own = links.filter(({ hello }) => hello?.place === name);
-    const ranks = own.flatMap((link) => link.ranks);
-    return { links: own, first: own[0], ranks: new Set(ranks), leader: Math.min(...ranks) };
-  });
 }
 
 /** Ranks elsewhere cannot write to this process's terminal themselves. */

@@ -18,6 +18,7 @@ import { updateBigInt, updateInteger } from '../../transfer/loads/atomic.ts';
 import { memoryFence, RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, STRIPES, type Stripes } from '../../transfer/loads/stripes.ts';
 import { readWait, type WaitOptions } from '../../wait/operation.ts';
+import { asking } from '../scarcity.ts';
 import type { Members } from '../service-members.ts';
 import { PlaceSignals } from './place-signals.ts';
 import { RobustPartLock } from './robust-part-lock.ts';
@@ -32,6 +33,17 @@ interface Part<T extends TypedArray> {
   readonly cuts: Int32Array;
   readonly lock: RobustPartLock;
 }
+
+/** What to use instead of calls that need all ranks at once. */
+const INSTEAD = {
+  fence: 'lock and unlock, or putNotify and waitNotify',
+  start: 'lock',
+  complete: 'unlock, or putNotify',
+  post: 'lock and unlock: it is open to all at all times',
+  wait: 'waitNotify',
+  test: 'testNotify',
+  free: 'Service.leave: the memory goes with the last member',
+} as const;
 
 /** Copies of at most so many elements are loops. */
 const LOOP = 32;
@@ -268,39 +280,28 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     memoryFence();
   }
 
-  /** Collective: a service has no such calls. */
-  fence(): never {
-    throw this.#refused('fence', 'lock and unlock, or putNotify and waitNotify');
-  }
-
+  /** Collective: a service has no such calls. It throws `ERR_SERVICE`, with what to use instead. */
+  declare readonly fence: () => never;
   /** Collective, as `fence`. */
-  start(): never {
-    throw this.#refused('start', 'lock');
-  }
-
+  declare readonly start: () => never;
   /** Collective, as `fence`. */
-  complete(): never {
-    throw this.#refused('complete', 'unlock, or putNotify');
-  }
-
+  declare readonly complete: () => never;
   /** Collective, as `fence`. */
-  post(): never {
-    throw this.#refused('post', 'lock and unlock: it is open to all at all times');
-  }
-
+  declare readonly post: () => never;
   /** Collective, as `fence`. */
-  wait(): never {
-    throw this.#refused('wait', 'waitNotify');
-  }
-
+  declare readonly wait: () => never;
   /** Collective, as `fence`. */
-  test(): never {
-    throw this.#refused('test', 'testNotify');
-  }
+  declare readonly test: () => never;
+  /** Collective, as `fence`: its memory stays as long as the service. */
+  declare readonly free: () => never;
 
-  /** Its memory stays as long as the service. */
-  free(): never {
-    throw this.#refused('free', 'Service.leave: the memory goes with the last member');
+  static {
+    for (const [call, instead] of Object.entries(INSTEAD)) {
+      const refuse = function (this: ServiceWindow): never {
+        throw this.#refused(call, instead);
+      };
+      Object.defineProperty(ServiceWindow.prototype, call, { value: refuse });
+    }
   }
 
   /** @internal The member leaves the service: what it holds others take over. */
@@ -334,8 +335,9 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     }
     const { parts, stride, partBytes, stripes, cuts } = this.#made;
     const { native, fd } = this.#members.memory;
-    const buffer = native.memoryMap(fd, this.#at + parts + target * stride, partBytes);
     const what = `the part of place ${target} of ${this.#what}`;
+    const map = (): ArrayBuffer => native.memoryMap(fd, this.#at + parts + target * stride, partBytes);
+    const buffer = asking(this.#named(call), `cannot map ${what}`, map);
     const from = stripes + target * STRIPE_WORDS;
     const cutsFrom = cuts + target * STRIPES;
     const ownCuts = this.#words.subarray(cutsFrom, cutsFrom + STRIPES);
