@@ -48,7 +48,8 @@ function byDatagrams(measurement: Measurement): string {
     asks === undefined ? '' : `${asks.toFixed(1)}, ${resent!.toFixed(1)}`;
   const line = (row: Row): string => {
     const { network, way, delivery, superstep, failed } = row;
-    return `| ${[network, way, failed === undefined ? spread(delivery) : 'failed', spread(superstep), asked(row)].join(' | ')} |`;
+    const delivered = failed === undefined ? spread(delivery) : 'failed';
+    return `| ${[network, way, delivered, spread(superstep), asked(row)].join(' | ')} |`;
   };
   return `
 ## By datagrams
