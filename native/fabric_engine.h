@@ -1,7 +1,8 @@
 // Reliable-connected queue pairs over libfabric's reliable datagram endpoints (FI_EP_RDM): a VerbsLibrary whose devices
 // are libfabric's providers. docs/decisions/044-libfabric.md says why it is so.
 //
-//   RDMA writes and reads  fi_writemsg until they are delivered, fi_readmsg
+//   RDMA writes and reads  fi_writemsg until they are delivered, fi_readmsg; small writes that go together: a message
+//                          of their own (fabric_batches.cc)
 //   atomics                fi_fetch_atomic, fi_compare_atomic
 //   sends, immediates      messages in chunks of 16 KiB into receives that are always posted. The receives of queue
 //                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused
@@ -66,14 +67,15 @@ enum class Kind : uint8_t {
   kSendWithImmediate,
   kWriteWithImmediate,
   kAccepted,   // all chunks up to `number`
-  kRefused,    // the chunk `number`, with `status`
+  kRefused,    // the chunk `number`, with `status`; `offset` of its writes were carried out
   kAskKey,     // of the region that `immediate` names
   kKey,        // the answer
   kKeyGone,    // `immediate` names it; or, with kAll, all that the queue pair gave
   kForgotten,  // the answer
   kPing,       // is the queue pair there, and which chunks has it got? With the sender's own tag and name
   kPong,       // `number` have arrived, up to `immediate` were accepted; `status`: 0 if it is there
-  kFault       // a request of the peer's was not allowed
+  kFault,      // a request of the peer's was not allowed
+  kWrites      // small ones, with their keys and bytes (fabric_batches.cc)
 };
 enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4 };
 
@@ -148,6 +150,8 @@ struct Request : Operation {
   bool outside = false;
   bool accessed = false;
   bool acknowledged = false;
+  // It has left with others in a message.
+  bool batched = false;
   // The engine lost it: the owner is asked why (fabric_peers.cc).
   bool doubtful = false;
   int status = IBV_WC_SUCCESS;
@@ -255,6 +259,13 @@ struct Qp : ibv_qp {
   // A request has failed and waits for its turn to complete: nothing behind it leaves.
   bool poisoned = false;
   bool stalled = false;
+  // It waits for more to leave with (fabric_batches.cc): so many of the unissued were looked at, with so many bytes.
+  bool held = false;
+  size_t together = 0;
+  size_t togetherBytes = 0;
+  // Small writes since nothing was under way, and the time before; 0 if the program did not poll behind them.
+  uint32_t burst = 0;
+  uint32_t lastBurst = 0;
   std::unordered_map<uint32_t, RemoteRegion> regions;
   // When the peer was last asked whether it is there; whether it has answered; since when it says that it is not.
   double pinged = 0;
@@ -321,9 +332,15 @@ class Engine {
   void retire(Qp& qp);
   void fail(Qp& qp);
   void accepted(Qp& qp, uint32_t number);
-  void refused(Qp& qp, uint32_t number, int status);
+  void refused(Qp& qp, const Header& header);
   void accessed(Request* request, int error);
   void release(Request* request);
+
+  // fabric_batches.cc
+  bool hold(Qp& qp);
+  void releaseHeld();
+  int batch(Qp& qp);
+  void carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
 
   // fabric_receives.cc
   void deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
@@ -336,7 +353,7 @@ class Engine {
   bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   bool takeReceive(Qp& qp);
   void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
-  void refuse(Qp& qp, const Header& header, ibv_wc_status status);
+  void refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done = 0);
 
   // fabric_keys.cc
   const RemoteRegion* region(Qp& qp, uint32_t rkey);
@@ -396,6 +413,7 @@ class Engine {
   // Queue pairs with requests that wait, with acknowledgements to send, with messages that may expire; peers with a
   // backlog.
   std::vector<Qp*> stalled;
+  std::vector<Qp*> held;
   std::vector<Qp*> acks;
   std::vector<Qp*> limited;
   std::vector<Peer*> backlogged;
@@ -412,6 +430,8 @@ class Engine {
   std::atomic<double> polled{0};
   std::atomic<bool> asleep{false};
   std::atomic<bool> stopping{false};
+  // The thread sleeps until it is woken. It says so under the lock.
+  std::atomic<bool> deep{false};
   std::thread thread;
 };
 
@@ -420,6 +440,9 @@ struct Context : ibv_context {
 };
 
 inline Engine& Engine::of(ibv_context* context) { return *static_cast<Context*>(context)->engine; }
+
+// Copies a part of what a request sends.
+void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to);
 
 // Random bits of the system.
 void randomBytes(void* to, size_t bytes);

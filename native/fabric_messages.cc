@@ -108,6 +108,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
     case Kind::kSendWithImmediate:
     case Kind::kWriteWithImmediate:
     case Kind::kAskKey:
+    case Kind::kWrites:
       if (qp != nullptr && qp->state != IBV_QPS_ERR) {
         deliver(*qp, header, from, data, bytes);
       } else if (header.kind == Kind::kAskKey) {
@@ -126,7 +127,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       if (mine) accepted(*qp, header.number);
       return;
     case Kind::kRefused:
-      if (mine) refused(*qp, header.number, header.status);
+      if (mine) refused(*qp, header);
       return;
     case Kind::kKey:
       if (mine) takeKey(*qp, header, data, bytes);

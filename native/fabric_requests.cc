@@ -22,6 +22,9 @@ bool isMessage(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
+// Whether it travels in chunks that the peer acknowledges.
+bool isSpoken(const Request& r) { return r.batched || isMessage(r.opcode); }
+
 // Whether it reaches memory of the peer's. What has no bytes reaches none, whatever its key.
 bool reaches(const Request& r) {
   if (isAtomic(r.opcode)) return true;
@@ -45,7 +48,7 @@ bool isDone(const Request& r) {
   if (r.outside && r.opcode == IBV_WR_RDMA_READ) return false;
   if (r.status != IBV_WC_SUCCESS) return true;
   if (!r.issued || r.doubtful || (reaches(r) && !r.accessed)) return false;
-  return !isMessage(r.opcode) || r.acknowledged;
+  return !isSpoken(r) || r.acknowledged;
 }
 
 // Whether a request may not leave yet, lest it overtake.
@@ -54,26 +57,11 @@ bool mustWait(const Engine& engine, const Qp& qp, const Request& r) {
   // An engine that promises no order: nothing overtakes a write that is on its way.
   if (!engine.traits.ordered && qp.writing > 0) return true;
   if (!reaches(r) || r.outside || r.accessed) return false;
-  // A message that waits for a receive holds up what comes behind it.
+  // A message that waits for a receive holds up what comes behind it, and writes in a message are placed when the
+  // owner looks at it.
   if (qp.unacknowledged > 0) return true;
   // An atomic is carried out when its owner reads it, by then a write behind it may have been placed.
   return qp.atomics > 0 && !isAtomic(r.opcode);
-}
-
-// Copies a part of what a request sends.
-void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t length = r.local[i].iov_len;
-    if (skip >= length) {
-      skip -= length;
-      continue;
-    }
-    const size_t n = std::min(bytes, length - skip);
-    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
-    to += n;
-    bytes -= n;
-    skip = 0;
-  }
 }
 
 void giveResult(const Request& r) {
@@ -185,6 +173,22 @@ bool issue(Engine& e, Qp& qp, Request& r) {
 
 }  // namespace
 
+// Copies a part of what a request sends.
+void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
+  for (int i = 0; i < r.entries && bytes > 0; i++) {
+    const size_t length = r.local[i].iov_len;
+    if (skip >= length) {
+      skip -= length;
+      continue;
+    }
+    const size_t n = std::min(bytes, length - skip);
+    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
+    to += n;
+    bytes -= n;
+    skip = 0;
+  }
+}
+
 // Adds a request: 0, or an errno. A local fault is a status of the request, in its turn.
 int Engine::post(Qp& qp, const ibv_send_wr& wr) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > std::min<uint32_t>(qp.cap.max_send_sge, kEntries))
@@ -244,9 +248,12 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
 
 // Hands over what may leave.
 void Engine::pump(Qp& qp) {
+  qp.together = qp.togetherBytes = 0;
   while (qp.unissued > 0 && qp.state == IBV_QPS_RTS && !qp.poisoned) {
     Request& r = *qp.requests[qp.requests.size() - qp.unissued];
-    if (r.status == IBV_WC_SUCCESS && !issue(*this, qp, r)) {
+    const int left = r.status == IBV_WC_SUCCESS ? batch(qp) : 0;
+    if (left > 0) continue;
+    if (left < 0 || (r.status == IBV_WC_SUCCESS && !issue(*this, qp, r))) {
       if (!qp.stalled) stalled.push_back(&qp);
       qp.stalled = true;
       return;
@@ -305,13 +312,13 @@ void Engine::fail(Qp& qp) {
   if (qp.srq != nullptr) static_cast<Srq*>(qp.srq)->starving.erase(&qp);
 }
 
-// All chunks up to this one were put into receives.
+// All chunks up to this one were put into receives, or carried out.
 void Engine::accepted(Qp& qp, uint32_t number) {
   const uint32_t left = qp.chunks - number;
   if (left >= qp.unacknowledged) return;
   qp.unacknowledged = left;
   for (Request* r : qp.requests) {
-    if (!isMessage(r->opcode)) continue;
+    if (!isSpoken(*r)) continue;
     if (!r->issued || static_cast<int32_t>(r->lastChunk - number) > 0) break;
     r->acknowledged = true;
   }
@@ -320,11 +327,17 @@ void Engine::accepted(Qp& qp, uint32_t number) {
 }
 
 // The peer did not take a chunk.
-void Engine::refused(Qp& qp, uint32_t number, int status) {
-  accepted(qp, number - 1);
+void Engine::refused(Qp& qp, const Header& header) {
+  accepted(qp, header.number - 1);
+  uint32_t done = header.offset;
   for (Request* r : qp.requests) {
-    if (!isMessage(r->opcode) || r->acknowledged || r->sent + r->issued == 0) continue;
-    if (r->status == IBV_WC_SUCCESS) r->status = status;
+    if (!isSpoken(*r) || r->acknowledged || r->sent + r->issued == 0) continue;
+    if (r->batched && done > 0) {
+      done--;
+      r->acknowledged = true;
+      continue;
+    }
+    if (r->status == IBV_WC_SUCCESS) r->status = header.status;
     qp.poisoned = true;
     break;
   }

@@ -55,6 +55,10 @@ int requestNotification(ibv_cq* base, int solicited) {
 void aboutToSleep(ibv_context* context) {
   Engine& e = Engine::of(context);
   if (e.asleep.exchange(true)) return;
+  {
+    const Guard guard(e.mutex);
+    if (!e.held.empty()) e.releaseHeld();
+  }
   e.kick();
 }
 
@@ -69,7 +73,7 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
     error = e.post(*qp, *wr);
   }
   if (qp->state == IBV_QPS_ERR) e.retire(*qp);
-  else e.pump(*qp);
+  else if (!e.hold(*qp)) e.pump(*qp);
   return error;
 }
 
