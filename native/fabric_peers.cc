@@ -142,7 +142,7 @@ void Engine::takePong(Qp& qp, const Header& header) {
     Header lost;
     lost.number = header.number + 1;
     lost.status = IBV_WC_RETRY_EXC_ERR;
-    refused(qp, lost);
+    refused(qp, lost, nullptr, 0);
     return;
   }
   // An answer would have come before this one.

@@ -40,7 +40,7 @@ void reset(Engine& e, Qp& qp) {
   for (Request* r : qp.requests) e.release(r);
   qp.requests.clear();
   qp.unissued = qp.together = qp.togetherBytes = 0;
-  qp.burst = qp.lastBurst = 0;
+  qp.burst = qp.lastBurst = qp.fetching = 0;
   qp.chunks = qp.unacknowledged = 0;
   qp.poisoned = qp.stalled = qp.held = qp.limited = qp.ackDue = qp.receiving = false;
   qp.regions.clear();

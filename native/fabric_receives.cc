@@ -73,7 +73,8 @@ bool Engine::takeReceive(Qp& qp) {
   return true;
 }
 
-void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done) {
+void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done, const void* results,
+                    size_t bytes) {
   Header answer;
   answer.kind = Kind::kRefused;
   answer.to = header.from;
@@ -81,7 +82,7 @@ void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t
   answer.number = header.number;
   answer.offset = done;
   answer.status = static_cast<uint8_t>(status);
-  control(*qp.peer, answer);
+  control(*qp.peer, answer, results, bytes);
 }
 
 // Completes the receive that is being filled.
@@ -149,7 +150,7 @@ bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned c
     refuse(qp, missing, IBV_WC_RETRY_EXC_ERR);
     return true;
   }
-  if (header.kind != Kind::kWrites) return accept(qp, header, data, bytes);
+  if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
   carryOut(qp, header, data, bytes);
   return true;
 }

@@ -14,16 +14,14 @@
 namespace onesided::fabric {
 namespace {
 
-bool isAtomic(ibv_wr_opcode opcode) {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 bool isMessage(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 // Whether it travels in chunks that the peer acknowledges.
 bool isSpoken(const Request& r) { return r.batched || isMessage(r.opcode); }
+
+bool fetches(const Request& r) { return r.batched && r.opcode != IBV_WR_RDMA_WRITE; }
 
 // Whether it reaches memory of the peer's. What has no bytes reaches none, whatever its key.
 bool reaches(const Request& r) {
@@ -53,23 +51,15 @@ bool isDone(const Request& r) {
 
 // Whether a request may not leave yet, lest it overtake.
 bool mustWait(const Engine& engine, const Qp& qp, const Request& r) {
-  if ((r.flags & IBV_SEND_FENCE) != 0 && qp.reading + qp.atomics > 0) return true;
+  if ((r.flags & IBV_SEND_FENCE) != 0 && qp.reading + qp.atomics + qp.fetching > 0) return true;
   // An engine that promises no order: nothing overtakes a write that is on its way.
   if (!engine.traits.ordered && qp.writing > 0) return true;
   if (!reaches(r) || r.outside || r.accessed) return false;
-  // A message that waits for a receive holds up what comes behind it, and writes in a message are placed when the
-  // owner looks at it.
+  // A message that waits for a receive holds up what comes behind it, and accesses in a message are carried out when
+  // the owner looks at it.
   if (qp.unacknowledged > 0) return true;
   // An atomic is carried out when its owner reads it, by then a write behind it may have been placed.
   return qp.atomics > 0 && !isAtomic(r.opcode);
-}
-
-void giveResult(const Request& r) {
-  const auto* from = reinterpret_cast<const unsigned char*>(&r.result);
-  for (int i = 0; i < r.entries; i++) {
-    std::memcpy(r.local[i].iov_base, from, r.local[i].iov_len);
-    from += r.local[i].iov_len;
-  }
 }
 
 ssize_t handAtomic(Engine& e, const Qp& qp, Request& r, uint64_t at, uint64_t key) {
@@ -161,6 +151,16 @@ bool speak(Engine& e, Qp& qp, Request& r) {
   return true;
 }
 
+// The peer has taken a request, or its last part.
+void acknowledged(Qp& qp, Request& r) {
+  if (r.acknowledged) return;
+  r.acknowledged = true;
+  if (!fetches(r)) return;
+  qp.fetching--;
+  // Its results would have come before: they were lost with a connection.
+  if (!r.accessed && r.status == IBV_WC_SUCCESS) r.status = IBV_WC_REM_OP_ERR;
+}
+
 // Whether a request has left, or has failed.
 bool issue(Engine& e, Qp& qp, Request& r) {
   if (r.since == 0) r.since = now();
@@ -172,6 +172,18 @@ bool issue(Engine& e, Qp& qp, Request& r) {
 }
 
 }  // namespace
+
+bool isAtomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+void giveResult(const Request& r, const void* result) {
+  const auto* from = static_cast<const unsigned char*>(result);
+  for (int i = 0; i < r.entries; i++) {
+    std::memcpy(r.local[i].iov_base, from, r.local[i].iov_len);
+    from += r.local[i].iov_len;
+  }
+}
 
 // Copies a part of what a request sends.
 void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
@@ -320,21 +332,22 @@ void Engine::accepted(Qp& qp, uint32_t number) {
   for (Request* r : qp.requests) {
     if (!isSpoken(*r)) continue;
     if (!r->issued || static_cast<int32_t>(r->lastChunk - number) > 0) break;
-    r->acknowledged = true;
+    acknowledged(qp, *r);
   }
   retire(qp);
   pump(qp);
 }
 
 // The peer did not take a chunk.
-void Engine::refused(Qp& qp, const Header& header) {
+void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
   accepted(qp, header.number - 1);
+  takeResults(qp, header.number, data, bytes);
   uint32_t done = header.offset;
   for (Request* r : qp.requests) {
     if (!isSpoken(*r) || r->acknowledged || r->sent + r->issued == 0) continue;
     if (r->batched && done > 0) {
       done--;
-      r->acknowledged = true;
+      acknowledged(qp, *r);
       continue;
     }
     if (r->status == IBV_WC_SUCCESS) r->status = header.status;
@@ -359,7 +372,7 @@ void Engine::accessed(Request* r, int error) {
   if (!isAtomic(r->opcode)) qp->peer->held--;
   if (error == 0) {
     r->accessed = true;
-    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r);
+    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r, &r->result);
   } else if (r->status == IBV_WC_SUCCESS) {
     if (error == FI_EACCES) r->status = IBV_WC_REM_ACCESS_ERR;
     else r->doubtful = true;

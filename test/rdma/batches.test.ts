@@ -1,24 +1,13 @@
-/**
- * Small writes that go together over libfabric (native/fabric_batches.cc): that they do, in which order they are
- * placed, what becomes of one that is not allowed, and of all of them when their peer ends. Run by `npm run test:tcp`.
- */
-import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
 import { Access } from '../../src/verbs/memory.ts';
 import { QpState, SendFlag } from '../../src/verbs/queue-pair.ts';
-import { endMembers, failuresOf, follow, type Member } from '../robustness/members.ts';
-import { freePort } from '../support/ports.ts';
-import { randomBelow } from '../support/random-below.ts';
-import { programOf, seedOfRun } from '../support/ranks.ts';
 import {
   bringUp,
-  connect,
   End,
   name,
-  pattern,
   poll,
   pollStatuses,
   pollSuccess,
@@ -26,55 +15,11 @@ import {
   reaches,
   write,
 } from '../verbs/conformance/harness.ts';
-import { ON_DEVICE, openMembers } from './device.ts';
+import { openMembers } from './device.ts';
 
-const LONG = { timeout: 120_000 };
-const SUCCESS = name(WcStatus.SUCCESS);
+import { FLUSHED, LONG, list, PLACES, SUCCESS, warm, word, wordAt } from './together.ts';
+
 const DENIED = name(WcStatus.REM_ACCESS_ERR);
-const FLUSHED = name(WcStatus.WR_FLUSH_ERR);
-const PLACES = { maxSendWr: 256, maxInlineData: 64, cqe: 512 };
-
-afterEach(endMembers);
-
-function pair(options = {}): [End, End] {
-  const contexts = openMembers(2);
-  onTestFinished(() => {
-    for (const context of contexts) context.close();
-  });
-  const [a, b] = contexts.map((context) => new End(context));
-  connect(a, b, { ...PLACES, ...options });
-  return [a, b];
-}
-
-interface Write {
-  readonly at: number;
-  readonly bytes: Uint8Array;
-  readonly rkey?: number;
-  readonly flags?: number;
-}
-
-/** Posts writes by one call, inline where they fit. Request `i` has the number `first + i`. */
-function list(from: End, to: End, writes: readonly Write[], first = 0): void {
-  post(from, (qp) => {
-    writes.forEach(({ at, bytes, rkey = to.region.rkey, flags = SendFlag.SIGNALED }, i) => {
-      qp.wrRdmaWrite(first + i, flags, rkey, to.at(at));
-      qp.wrSetInlineData(bytes, 0, bytes.length);
-    });
-  });
-}
-
-const word = (value: number): Uint8Array => new Uint8Array(Float64Array.of(value).buffer);
-const wordAt = (end: End, at: number): number => new Float64Array(end.memory.buffer, at, 1)[0];
-
-/** A connection that was used once, so that both know each other's keys. */
-async function warm(options = {}): Promise<[End, End]> {
-  const [a, b] = pair(options);
-  write(a, b, 1, 0, 0, 8);
-  await pollSuccess(a.sendCq);
-  write(b, a, 1, 0, 0, 8);
-  await pollSuccess(b.sendCq);
-  return [a, b];
-}
 
 /** Segments that TCP has sent here. */
 function segments(): number {
@@ -85,7 +30,19 @@ function segments(): number {
   return Number(lines[1][lines[0].indexOf('OutSegs')]);
 }
 
-describe('small writes that are posted together', () => {
+/** Reads or adds, one by one; request `i` brings word `i` of the peer's memory to word `256 + i`, and is signalled. */
+function fetch(from: End, to: End, what: 'read' | 'add', count: number, keyOf = (_: number) => to.region.rkey): void {
+  for (let i = 0; i < count; i++) {
+    post(from, (qp) => {
+      if (what === 'read') qp.wrRdmaRead(i, SendFlag.SIGNALED, keyOf(i), to.at(8 * i));
+      else qp.wrAtomicFetchAdd(i, SendFlag.SIGNALED, keyOf(i), to.at(8 * i), 1, 0);
+      qp.wrSetSge(from.region.lkey, from.at(2048 + 8 * i), 8);
+    });
+  }
+}
+const numberAt = (end: End, at: number): number => Number(new BigUint64Array(end.memory.buffer, at, 1)[0]);
+
+describe('small accesses that are posted together', () => {
   const COUNT = 64;
   const ROUNDS = 20;
   const writes = Array.from({ length: COUNT }, (_, i) => ({
@@ -106,7 +63,7 @@ describe('small writes that are posted together', () => {
     const [a, b] = await warm();
     let least = Number.POSITIVE_INFINITY;
     // Others may use TCP here, too.
-    for (let tries = 0; tries < 10 && least > COUNT * ROUNDS; tries++) {
+    for (let tries = 0; tries < 10 && least > (COUNT * ROUNDS) / 2; tries++) {
       const before = segments();
       for (let round = 0; round < ROUNDS; round++) {
         postAll(a, b);
@@ -117,6 +74,80 @@ describe('small writes that are posted together', () => {
     for (const { at, bytes } of writes) expect(b.bytes.subarray(at, at + 8)).toEqual(bytes);
     // Each by itself would be a segment and its answer.
     expect(least).toBeLessThan((COUNT * ROUNDS) / 2);
+  });
+
+  test.each(['read', 'add'] as const)('reads and atomics, too, and bring what they should: %s', LONG, async (what) => {
+    const [a, b] = await warm();
+    let least = Number.POSITIVE_INFINITY;
+    for (let tries = 0; tries < 10 && least > (COUNT * ROUNDS) / 2; tries++) {
+      const before = segments();
+      const words = new BigUint64Array(b.memory.buffer, 0, COUNT);
+      for (let round = 0; round < ROUNDS; round++) {
+        for (let i = 0; i < COUNT; i++) words[i] = BigInt(1000 * round + i);
+        fetch(a, b, what, COUNT);
+        const statuses = await pollStatuses(a.sendCq, COUNT);
+        expect(statuses).toEqual(Array.from({ length: COUNT }, (_, i) => [i, SUCCESS]));
+        for (let i = 0; i < COUNT; i++) {
+          expect(numberAt(a, 2048 + 8 * i)).toBe(1000 * round + i);
+          expect(numberAt(b, 8 * i)).toBe(1000 * round + i + (what === 'add' ? 1 : 0));
+        }
+      }
+      least = Math.min(least, segments() - before);
+    }
+    expect(least).toBeLessThan((COUNT * ROUNDS) / 2);
+  });
+
+  test('swaps bring what they found, and store where it was what they compare', LONG, async () => {
+    const [a, b] = await warm();
+    const words = new BigUint64Array(b.memory.buffer, 0, 3);
+    for (let round = 0; round < 20; round++) {
+      words.set([5n, 6n, 7n]);
+      for (const [i, compared] of [5, 99, 7].entries()) {
+        post(a, (qp) => {
+          qp.wrAtomicCmpSwp(i, SendFlag.SIGNALED, b.region.rkey, b.at(8 * i), compared, 0, 50 + i, 1);
+          qp.wrSetSge(a.region.lkey, a.at(2048 + 8 * i), 8);
+        });
+      }
+      expect(await pollStatuses(a.sendCq, 3)).toEqual([0, 1, 2].map((id) => [id, SUCCESS]));
+      expect([0, 1, 2].map((i) => numberAt(a, 2048 + 8 * i))).toEqual([5, 6, 7]);
+      expect([...words]).toEqual([50n + (1n << 32n), 6n, 52n + (1n << 32n)]);
+    }
+  });
+
+  test('atomics of two peers and of the processor lose nothing of each other', LONG, async () => {
+    const contexts = openMembers(3);
+    onTestFinished(() => {
+      for (const context of contexts) context.close();
+    });
+    const [a, b, owner] = contexts.map((context) => new End(context).make(PLACES));
+    const second = owner.pd.createQueuePair({ sendCq: owner.sendCq, recvCq: owner.recvCq });
+    for (const [one, qp] of [
+      [a, owner.qp],
+      [b, second],
+    ] as const) {
+      bringUp(one.qp, qp);
+      bringUp(qp, one.qp);
+    }
+    const word = new BigInt64Array(owner.memory.buffer, 0, 1);
+    word[0] = 0n;
+    const agree = owner.context.capabilities.atomicsAgree;
+    let added = 0;
+    for (let round = 0; round < 200; round++) {
+      for (const one of [a, b]) {
+        // One alone goes by libfabric's own atomics.
+        const count = 1 + (round % 7);
+        for (let i = 0; i < count; i++) {
+          post(one, (qp) => {
+            qp.wrAtomicFetchAdd(i, SendFlag.SIGNALED, owner.region.rkey, owner.at(0), 1, 0);
+            qp.wrSetSge(one.region.lkey, one.at(2048), 8);
+          });
+        }
+        added += count;
+      }
+      for (let i = 0; agree && i < 50; i++, added++) Atomics.add(word, 0, 1n);
+      for (const one of [a, b]) await poll(one.sendCq, 1 + (round % 7));
+    }
+    expect(Number(word[0])).toBe(added);
   });
 
   test('are carried out although the program that posted them does not poll', LONG, async () => {
@@ -275,186 +306,54 @@ describe('one that is not allowed, among others', () => {
 
   test('because its key is withdrawn while they are under way', LONG, async () => {
     const [a, b] = await warm();
-    for (let round = 0; round < 60; round++) {
+    const STAY = 5;
+    let refused = 0;
+    for (let round = 0; round < 90; round++) {
       const region = b.pd.registerMemory(b.memory, 0, 1024, 15);
-      list(a, b, [{ at: 0, bytes: word(0), rkey: region.rkey }]);
-      await pollSuccess(a.sendCq);
+      // Behind two of them, the first waits for others, too.
+      for (const { rkey } of [region, b.region]) list(a, b, [{ at: 0, bytes: word(0), rkey }]);
+      await poll(a.sendCq, 2);
       const before = Uint8Array.from(b.bytes);
-      for (let i = 0; i < 12; i++) list(a, b, [{ at: 8 * i, bytes: word(round + i + 0.5), rkey: region.rkey }], i);
-      // In half of the rounds they leave by a poll, in the others by the thread, or with a key that is asked for again.
-      const early = round % 2 === 0 ? a.sendCq.poll(1) : 0;
-      if (early === 1) expect(a.sendCq.wc.status[0]).toBe(WcStatus.SUCCESS);
+      // The thread of its owner stands back for a while.
+      b.recvCq.poll(1);
+      const adds = round % 3 === 2;
+      // The first go by another key, which stays.
+      const keyOf = (i: number): number => (i < STAY ? b.region : region).rkey;
+      if (adds) fetch(a, b, 'add', 12, keyOf);
+      for (let i = 0; i < 12 && !adds; i++) {
+        list(a, b, [{ at: 8 * i, bytes: word(round + i + 0.5), rkey: keyOf(i) }], i);
+      }
+      // In half of the rounds they leave at once, since one that waits for them is behind them: they have been sent
+      // when the key ends, and its owner has not seen them.
+      const last = { at: 8 * 12, bytes: word(-round), rkey: region.rkey, flags: SendFlag.SIGNALED | SendFlag.FENCE };
+      if (round % 2 === 0) list(a, b, [last], 12);
+      const count = round % 2 === 0 ? 13 : 12;
       region.deregister();
       const after = Uint8Array.from(b.bytes);
-      const later = (await pollStatuses(a.sendCq, 12 - early)).map(([, status]) => status);
-      const statuses = [...Array.from({ length: early }, () => SUCCESS), ...later];
+      const statuses = (await pollStatuses(a.sendCq, count)).map(([, status]) => status);
       const good = statuses.filter((status) => status === SUCCESS).length;
       const wanted = statuses.map((_, i) => (i < good ? SUCCESS : i === good ? DENIED : FLUSHED));
       expect(statuses).toEqual(wanted);
       // What is said to be done is, in order; and nothing comes behind the end of the key.
-      for (let i = 0; i < good; i++) expect(wordAt(b, 8 * i)).toBe(round + i + 0.5);
-      expect(b.bytes).toEqual(after);
-      for (let i = good + 1; i < 12; i++) {
+      for (let i = 0; i < Math.min(good, 12); i++) {
+        const old = Number(new BigUint64Array(before.buffer, 8 * i, 1)[0]);
+        if (!adds) expect(wordAt(b, 8 * i)).toBe(round + i + 0.5);
+        else expect([numberAt(a, 2048 + 8 * i), numberAt(b, 8 * i)]).toEqual([old, old + 1]);
+      }
+      expect(b.bytes.subarray(8 * STAY)).toEqual(after.subarray(8 * STAY));
+      for (let i = good + 1; i < count; i++) {
         const at = 8 * i;
         expect(b.bytes.subarray(at, at + 8)).toEqual(before.subarray(at, at + 8));
       }
-      if (good === 12) continue;
+      expect(good).toBeGreaterThanOrEqual(STAY);
+      if (round % 2 === 0 && good === STAY) refused++;
+      if (good === count) continue;
       await reaches(b.qp, QpState.ERR);
       for (const { qp } of [a, b]) qp.modify({ state: QpState.RESET });
       bringUp(a.qp, b.qp);
       bringUp(b.qp, a.qp);
     }
-  });
-});
-
-test('random requests of both sides, against a model', LONG, async () => {
-  const seed = seedOfRun();
-  const upTo = randomBelow(seed);
-  const BYTES = 16384;
-  const contexts = openMembers(2);
-  onTestFinished(() => {
-    for (const context of contexts) context.close();
-  });
-  const ends = contexts.map((context) => new End(context).make(PLACES, 4 * BYTES));
-  bringUp(ends[0].qp, ends[1].qp);
-  bringUp(ends[1].qp, ends[0].qp);
-  // The first quarter is the other side's to write, the second is what this side sends, the third where answers come,
-  // and the last has receives.
-  const models = ends.map(({ bytes }) => bytes.slice(0, BYTES));
-  const told = [0, 0];
-  const heard = [0, 0];
-  const due = [0, 0];
-  let left = 3000;
-  while (left > 0) {
-    const side = upTo(2);
-    const [from, to] = [ends[side], ends[1 - side]];
-    const model = models[1 - side];
-    const flags = SendFlag.SIGNALED;
-    const count = 1 + upTo(20);
-    left -= count;
-    // Each of some is posted by a call of its own.
-    const together = upTo(2) === 0;
-    const build: ((qp: End['qp']) => void)[] = [];
-    for (let k = 0; k < count; k++) {
-      const kind = upTo(20);
-      const length = kind < 15 ? 1 + upTo(kind < 12 ? 64 : 1024) : 1 + upTo(6000);
-      const at = upTo(BYTES - length);
-      const source = BYTES + upTo(BYTES - length);
-      if (kind === 19 && told[side] - heard[1 - side] < 50) {
-        told[side]++;
-        to.receive(0, 3 * BYTES, 8);
-        build.push((qp) => {
-          qp.wrSend(0, flags);
-          qp.wrSetInlineData(word(told[side]), 0, 8);
-        });
-        continue;
-      }
-      if (kind === 18) {
-        const target = at - (at % 8);
-        const value = new BigUint64Array(model.buffer, target, 1);
-        value[0] = BigInt.asUintN(64, value[0] + 3n);
-        build.push((qp) => {
-          qp.wrAtomicFetchAdd(0, flags, to.region.rkey, to.at(target), 3, 0);
-          qp.wrSetSge(from.region.lkey, from.at(2 * BYTES), 8);
-        });
-        continue;
-      }
-      const isInline = length <= 64 && upTo(2) === 0;
-      const content = isInline
-        ? Uint8Array.from({ length }, () => upTo(256))
-        : from.bytes.slice(source, source + length);
-      model.set(content, at);
-      build.push((qp) => {
-        qp.wrRdmaWrite(0, flags, to.region.rkey, to.at(at));
-        if (isInline) qp.wrSetInlineData(content, 0, length);
-        else qp.wrSetSge(from.region.lkey, from.at(source), length);
-      });
-    }
-    if (together) {
-      post(from, (qp) => {
-        for (const one of build) one(qp);
-      });
-    } else for (const one of build) post(from, one);
-    due[side] += count;
-    // Some are left under way.
-    for (const [i, { sendCq, recvCq }] of ends.entries()) {
-      heard[i] += recvCq.poll(64);
-      const n = upTo(3) === 0 || due[i] > 200 ? due[i] : 0;
-      const completions = await poll(sendCq, n);
-      expect(completions.filter(({ status }) => status !== SUCCESS)).toEqual([]);
-      due[i] -= n;
-    }
-    if (upTo(4) > 0 || due[side] > 0) continue;
-    // A read of all: behind everything.
-    post(from, (qp) => {
-      qp.wrRdmaRead(0, flags, to.region.rkey, to.at(0));
-      qp.wrSetSge(from.region.lkey, from.at(2 * BYTES), BYTES);
-    });
-    await pollSuccess(from.sendCq);
-    expect(from.bytes.slice(2 * BYTES, 3 * BYTES), `seed ${seed}`).toEqual(model);
-  }
-  for (const [i, { sendCq }] of ends.entries()) await poll(sendCq, due[i]);
-  for (const [i, { bytes }] of ends.entries()) expect(bytes.slice(0, BYTES), `seed ${seed}`).toEqual(models[i]);
-  expect(ends[0].bytes.slice(BYTES, 2 * BYTES)).toEqual(pattern(4 * BYTES).slice(BYTES, 2 * BYTES));
-});
-
-describe('an end', () => {
-  test('of the endpoint that they go to is a RETRY_EXC_ERR of the first, and flushes the others', LONG, async () => {
-    const [a, b] = await warm();
-    b.context.close();
-    for (let i = 0; i < 6; i++) list(a, b, [{ at: 8 * i, bytes: word(i) }], i);
-    const [first, ...others] = await pollStatuses(a.sendCq, 6);
-    expect(first).toEqual([0, name(WcStatus.RETRY_EXC_ERR)]);
-    expect(others).toEqual([1, 2, 3, 4, 5].map((i) => [i, FLUSHED]));
-  });
-
-  async function putting(): Promise<Member[]> {
-    const port = await freePort();
-    const members = Array.from({ length: 2 }, (_, rank) =>
-      follow(
-        spawn(
-          'unshare',
-          ['--pid', '--fork', '--mount-proc', '--kill-child', process.execPath, programOf('robust-puts')],
-          {
-            stdio: ['ignore', 'pipe', 'inherit'],
-            env: {
-              ...process.env,
-              ...ON_DEVICE,
-              ONESIDED_RANK: String(rank),
-              ONESIDED_SIZE: '2',
-              ONESIDED_ROOT_ADDRESS: `127.0.0.1:${port}`,
-              ONESIDED_SECRET: 'a secret of these tests',
-            },
-          },
-        ),
-      ),
-    );
-    await Promise.all(members.map(({ said }) => said('working')));
-    return members;
-  }
-
-  const inside = ({ child }: Member): number =>
-    Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'));
-
-  test('of a rank that many puts go to, by SIGKILL, is said to the others', LONG, async () => {
-    for (let round = 0; round < 3; round++) {
-      const members = await putting();
-      await sleep(100 * round);
-      process.kill(inside(members[1]), 'SIGKILL');
-      const [failure] = await failuresOf([members[0]]);
-      expect(failure.code).toBe('ERR_RMA_RANK_FAILED');
-    }
-  });
-
-  test('is not what a stop is: the puts go on', LONG, async () => {
-    const members = await putting();
-    process.kill(inside(members[1]), 'SIGSTOP');
-    await sleep(3000);
-    process.kill(inside(members[1]), 'SIGCONT');
-    await sleep(1000);
-    expect(members.flatMap(({ lines }) => lines.filter(({ code }) => code !== undefined))).toEqual([]);
-    process.kill(inside(members[1]), 'SIGKILL');
-    const [failure] = await failuresOf([members[0]]);
-    expect(failure.code).toBe('ERR_RMA_RANK_FAILED');
+    // Else the rule was not tried: its owner had seen nearly all before.
+    expect(refused).toBeGreaterThan(10);
   });
 });

@@ -6,7 +6,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export default {
   root,
   test: {
-    include: ['tcp', 'batches', 'verbs', 'windows', 'bsp', 'namespaces', 'cable'].map(
+    include: ['tcp', 'batches', 'batches-under-way', 'verbs', 'windows', 'bsp', 'namespaces', 'cable'].map(
       (name) => `test/rdma/${name}.test.ts`,
     ),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
