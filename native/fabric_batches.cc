@@ -158,14 +158,10 @@ bool Engine::hold(Qp& qp) {
     qp.togetherBytes += sizeof(Record) + sent(access, r.bytes) + brought(access, r.bytes);
     qp.burst++;
   }
-  if ((idle && qp.lastBurst < 2) || qp.togetherBytes >= kFull) return false;
+  // The thread takes them if the program does not poll. If it sleeps, an answer to what is under way must wake it.
+  if ((idle && (qp.lastBurst < 2 || deep.load())) || qp.togetherBytes >= kFull) return false;
   if (!qp.held) held.push_back(&qp);
   qp.held = true;
-  // The thread takes them if the program does not poll: with nothing under way, nothing else would wake it.
-  if (idle && deep.load()) {
-    deep.store(false);
-    kick();
-  }
   return true;
 }
 
