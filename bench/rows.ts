@@ -206,6 +206,8 @@ export const TCP_ROWS: readonly Row[] = [
   ...['lock-put-unlock/8', 'lockall-put/8', 'fence-put-fence/8', 'pscw-put/8'].map((name) =>
     rma(name, 2, { ratio: 1 }),
   ),
+  // 16 of them before the flush.
+  rma('puts-flush/8', 2, { ratio: 1 }),
   rma('put-bandwidth/8', 2, { ratio: 1 }),
   rma('put-bandwidth/65536', 2, { ratio: 1 }),
   rma('put-bandwidth/1048576', 2, { ratio: 1 }),

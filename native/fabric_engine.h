@@ -3,6 +3,7 @@
 //
 //   RDMA writes and reads  fi_writemsg until they are delivered, fi_readmsg
 //   atomics                fi_fetch_atomic, fi_compare_atomic
+//   small ones of both     that go together: a message that the owner carries out (fabric_batches.cc)
 //   sends, immediates      messages in chunks of 16 KiB into receives that are always posted. The receives of queue
 //                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused
 //   keys                   the program has random handles of 32 bits. The real key, of 63 bits, and what it allows are
@@ -39,12 +40,11 @@
 #include <vector>
 
 #include "fabric_library.h"
+#include "fabric_wire.h"
 #include "verbs_library.h"
 
 namespace onesided::fabric {
 
-// Of a message: above this, ofi_rxm would fetch it from memory whose key can be guessed.
-constexpr size_t kMessage = 16384;
 // Receives that are posted.
 constexpr int kReceives = 64;
 // Entries of a request, at either end.
@@ -60,57 +60,6 @@ inline double now() {
   clock_gettime(CLOCK_MONOTONIC, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
-
-enum class Kind : uint8_t {
-  kSend = 1,
-  kSendWithImmediate,
-  kWriteWithImmediate,
-  kAccepted,   // all chunks up to `number`
-  kRefused,    // the chunk `number`, with `status`
-  kAskKey,     // of the region that `immediate` names
-  kKey,        // the answer
-  kKeyGone,    // `immediate` names it; or, with kAll, all that the queue pair gave
-  kForgotten,  // the answer
-  kPing,       // is the queue pair there, and which chunks has it got? With the sender's own tag and name
-  kPong,       // `number` have arrived, up to `immediate` were accepted; `status`: 0 if it is there
-  kFault       // a request of the peer's was not allowed
-};
-enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4 };
-
-// What every message begins with. All numbers are little-endian: so are all processors with these devices.
-struct Header {
-  // What the receiver has told its peers, through the job's own connections. Whoever does not know it is a stranger.
-  uint64_t tag = 0;
-  Kind kind{};
-  uint8_t flags = 0;
-  uint8_t status = 0;
-  // How often the sender tries again when there is no receive; 7: for ever.
-  uint8_t retries = 0;
-  // Queue pairs, of the receiver and of the sender.
-  uint32_t to = 0;
-  uint32_t from = 0;
-  uint32_t number = 0;
-  uint32_t immediate = 0;
-  // Of a message in chunks: its bytes, and where this chunk stands.
-  uint32_t total = 0;
-  uint32_t offset = 0;
-  uint32_t unused = 0;
-};
-static_assert(sizeof(Header) == 40, "the header of a message");
-constexpr size_t kChunk = kMessage - sizeof(Header);
-
-enum Answer : int32_t { kAsked = 0, kKnown = 1, kUnknown = -1, kNoQueuePair = -2 };
-// What the owner says of a region.
-struct RemoteRegion {
-  uint64_t base = 0;
-  uint64_t length = 0;
-  uint64_t key = 0;
-  int32_t access = 0;
-  int32_t answer = kAsked;
-  // The queue pair there takes no reads and atomics at all.
-  int32_t noReads = 0;
-  int32_t unused = 0;
-};
 
 struct Qp;
 struct Peer;
@@ -148,6 +97,8 @@ struct Request : Operation {
   bool outside = false;
   bool accessed = false;
   bool acknowledged = false;
+  // It has left with others in a message.
+  bool batched = false;
   // The engine lost it: the owner is asked why (fabric_peers.cc).
   bool doubtful = false;
   int status = IBV_WC_SUCCESS;
@@ -252,9 +203,18 @@ struct Qp : ibv_qp {
   uint32_t atomics = 0;
   uint32_t chunks = 0;
   uint32_t unacknowledged = 0;
+  // Reads and atomics that have left with others.
+  uint32_t fetching = 0;
   // A request has failed and waits for its turn to complete: nothing behind it leaves.
   bool poisoned = false;
   bool stalled = false;
+  // It waits for more to leave with (fabric_batches.cc): so many of the unissued were looked at, with so many bytes.
+  bool held = false;
+  size_t together = 0;
+  size_t togetherBytes = 0;
+  // Small accesses since nothing was under way, and the time before; 0 if the program did not poll behind them.
+  uint32_t burst = 0;
+  uint32_t lastBurst = 0;
   std::unordered_map<uint32_t, RemoteRegion> regions;
   // When the peer was last asked whether it is there; whether it has answered; since when it says that it is not.
   double pinged = 0;
@@ -321,9 +281,17 @@ class Engine {
   void retire(Qp& qp);
   void fail(Qp& qp);
   void accepted(Qp& qp, uint32_t number);
-  void refused(Qp& qp, uint32_t number, int status);
+  void refused(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void accessed(Request* request, int error);
   void release(Request* request);
+
+  // fabric_batches.cc
+  bool hold(Qp& qp);
+  void releaseHeld();
+  int batch(Qp& qp);
+  void carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  void takeResults(Qp& qp, uint32_t number, const unsigned char* data, size_t bytes);
+  bool isSmall(const Request& request) const;
 
   // fabric_receives.cc
   void deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
@@ -336,7 +304,8 @@ class Engine {
   bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   bool takeReceive(Qp& qp);
   void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
-  void refuse(Qp& qp, const Header& header, ibv_wc_status status);
+  void refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done = 0, const void* results = nullptr,
+              size_t bytes = 0);
 
   // fabric_keys.cc
   const RemoteRegion* region(Qp& qp, uint32_t rkey);
@@ -380,6 +349,8 @@ class Engine {
   int eventWriter = -1;
   Traits traits;
   std::string provider;
+  // Its atomics and the processor's lose nothing of each other.
+  bool agrees = false;
   // The endpoint's, in the provider's own format.
   std::string name;
   uint64_t tag = 0;
@@ -396,6 +367,7 @@ class Engine {
   // Queue pairs with requests that wait, with acknowledgements to send, with messages that may expire; peers with a
   // backlog.
   std::vector<Qp*> stalled;
+  std::vector<Qp*> held;
   std::vector<Qp*> acks;
   std::vector<Qp*> limited;
   std::vector<Peer*> backlogged;
@@ -412,6 +384,8 @@ class Engine {
   std::atomic<double> polled{0};
   std::atomic<bool> asleep{false};
   std::atomic<bool> stopping{false};
+  // The thread sleeps until it is woken. It says so under the lock.
+  std::atomic<bool> deep{false};
   std::thread thread;
 };
 
@@ -420,6 +394,11 @@ struct Context : ibv_context {
 };
 
 inline Engine& Engine::of(ibv_context* context) { return *static_cast<Context*>(context)->engine; }
+
+// Copies a part of what a request sends; and what it has brought to where it wants it.
+void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to);
+void giveResult(const Request& r, const void* result);
+bool isAtomic(ibv_wr_opcode opcode);
 
 // Random bits of the system.
 void randomBytes(void* to, size_t bytes);

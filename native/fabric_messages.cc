@@ -108,6 +108,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
     case Kind::kSendWithImmediate:
     case Kind::kWriteWithImmediate:
     case Kind::kAskKey:
+    case Kind::kTogether:
       if (qp != nullptr && qp->state != IBV_QPS_ERR) {
         deliver(*qp, header, from, data, bytes);
       } else if (header.kind == Kind::kAskKey) {
@@ -125,8 +126,13 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
     case Kind::kAccepted:
       if (mine) accepted(*qp, header.number);
       return;
+    case Kind::kResults:
+      if (!mine) return;
+      takeResults(*qp, header.number, data, bytes);
+      accepted(*qp, header.number);
+      return;
     case Kind::kRefused:
-      if (mine) refused(*qp, header.number, header.status);
+      if (mine) refused(*qp, header, data, bytes);
       return;
     case Kind::kKey:
       if (mine) takeKey(*qp, header, data, bytes);

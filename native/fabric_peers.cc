@@ -139,7 +139,10 @@ void Engine::takePong(Qp& qp, const Header& header) {
   // Chunks that had left before the question, and have not come.
   const bool missing = static_cast<int32_t>(header.total - header.number) > 0;
   if (missing && qp.unacknowledged > 0) {
-    refused(qp, header.number + 1, IBV_WC_RETRY_EXC_ERR);
+    Header lost;
+    lost.number = header.number + 1;
+    lost.status = IBV_WC_RETRY_EXC_ERR;
+    refused(qp, lost, nullptr, 0);
     return;
   }
   // An answer would have come before this one.

@@ -79,6 +79,7 @@ void clear(int descriptor) {
 // Takes what has come, and hands over what can leave. How many completions there were.
 int Engine::progress() {
   int total = 0;
+  if (!held.empty()) releaseHeld();
   for (int batch = 0; batch < kBatches; batch++) {
     fi_cq_tagged_entry entries[kBatch];
     fi_addr_t sources[kBatch];
@@ -146,6 +147,8 @@ void Engine::run() {
     bool soon;
     {
       const std::lock_guard<std::mutex> guard(mutex);
+      // The program does something else than to poll: what is held would have gone on meanwhile.
+      for (Qp* qp : held) qp->burst = 0;
       progress();
       soon = !backlogged.empty() || !limited.empty();
       for (const Qp* qp : stalled) soon = soon || qp->peer->refusedSince != 0;
@@ -153,6 +156,7 @@ void Engine::run() {
         fid* waits[] = {&cq->fid};
         quiet = fi_trywait(fabric, waits, 1) == FI_SUCCESS;
       }
+      deep.store(quiet);
     }
     if (!quiet) continue;
     if (traits.mustLook) {
@@ -161,6 +165,7 @@ void Engine::run() {
     } else if (poll(descriptors, 2, soon ? 1 : kSleep) > 0 && descriptors[0].revents != 0) {
       clear(wake);
     }
+    deep.store(false);
   }
 }
 

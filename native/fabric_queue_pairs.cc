@@ -39,9 +39,10 @@ void reset(Engine& e, Qp& qp) {
   e.withdraw(qp, nullptr);
   for (Request* r : qp.requests) e.release(r);
   qp.requests.clear();
-  qp.unissued = 0;
+  qp.unissued = qp.together = qp.togetherBytes = 0;
+  qp.burst = qp.lastBurst = qp.fetching = 0;
   qp.chunks = qp.unacknowledged = 0;
-  qp.poisoned = qp.stalled = qp.limited = qp.ackDue = qp.receiving = false;
+  qp.poisoned = qp.stalled = qp.held = qp.limited = qp.ackDue = qp.receiving = false;
   qp.regions.clear();
   qp.pinged = qp.absentSince = 0;
   qp.answered = true;
@@ -50,6 +51,7 @@ void reset(Engine& e, Qp& qp) {
   qp.accepted = 0;
   qp.peer = nullptr;
   drop(e.stalled, &qp);
+  drop(e.held, &qp);
   drop(e.acks, &qp);
   drop(e.limited, &qp);
   if (qp.srq != nullptr) static_cast<Srq*>(qp.srq)->starving.erase(&qp);

@@ -73,14 +73,16 @@ bool Engine::takeReceive(Qp& qp) {
   return true;
 }
 
-void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status) {
+void Engine::refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done, const void* results,
+                    size_t bytes) {
   Header answer;
   answer.kind = Kind::kRefused;
   answer.to = header.from;
   answer.from = qp.qp_num;
   answer.number = header.number;
+  answer.offset = done;
   answer.status = static_cast<uint8_t>(status);
-  control(*qp.peer, answer);
+  control(*qp.peer, answer, results, bytes);
 }
 
 // Completes the receive that is being filled.
@@ -101,10 +103,6 @@ void Engine::endReceive(Qp& qp, const Header& header, ibv_wc_status status) {
 
 // Puts a chunk into a receive. False: there is none.
 bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
-  if (header.number != qp.accepted + 1) {
-    refuse(qp, header, IBV_WC_RETRY_EXC_ERR);
-    return true;
-  }
   const bool write = header.kind == Kind::kWriteWithImmediate;
   if (!qp.receiving) {
     if (!takeReceive(qp)) return false;
@@ -141,8 +139,19 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
 // For a queue pair that is connected. False: it must wait.
 bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes) {
   if (header.from != qp.dest || (from != qp.peer->address && from != FI_ADDR_NOTAVAIL)) return true;
-  if (header.kind != Kind::kAskKey) return accept(qp, header, data, bytes);
-  answerKey(qp, header);
+  if (header.kind == Kind::kAskKey) {
+    answerKey(qp, header);
+    return true;
+  }
+  if (header.number != qp.accepted + 1) {
+    // The first that is missing: those before it have been taken, and it has not.
+    Header missing = header;
+    missing.number = qp.accepted + 1;
+    refuse(qp, missing, IBV_WC_RETRY_EXC_ERR);
+    return true;
+  }
+  if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
+  carryOut(qp, header, data, bytes);
   return true;
 }
 

@@ -14,13 +14,14 @@
 namespace onesided::fabric {
 namespace {
 
-bool isAtomic(ibv_wr_opcode opcode) {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 bool isMessage(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
+
+// Whether it travels in chunks that the peer acknowledges.
+bool isSpoken(const Request& r) { return r.batched || isMessage(r.opcode); }
+
+bool fetches(const Request& r) { return r.batched && r.opcode != IBV_WR_RDMA_WRITE; }
 
 // Whether it reaches memory of the peer's. What has no bytes reaches none, whatever its key.
 bool reaches(const Request& r) {
@@ -45,43 +46,20 @@ bool isDone(const Request& r) {
   if (r.outside && r.opcode == IBV_WR_RDMA_READ) return false;
   if (r.status != IBV_WC_SUCCESS) return true;
   if (!r.issued || r.doubtful || (reaches(r) && !r.accessed)) return false;
-  return !isMessage(r.opcode) || r.acknowledged;
+  return !isSpoken(r) || r.acknowledged;
 }
 
 // Whether a request may not leave yet, lest it overtake.
 bool mustWait(const Engine& engine, const Qp& qp, const Request& r) {
-  if ((r.flags & IBV_SEND_FENCE) != 0 && qp.reading + qp.atomics > 0) return true;
+  if ((r.flags & IBV_SEND_FENCE) != 0 && qp.reading + qp.atomics + qp.fetching > 0) return true;
   // An engine that promises no order: nothing overtakes a write that is on its way.
   if (!engine.traits.ordered && qp.writing > 0) return true;
   if (!reaches(r) || r.outside || r.accessed) return false;
-  // A message that waits for a receive holds up what comes behind it.
+  // A message that waits for a receive holds up what comes behind it, and accesses in a message are carried out when
+  // the owner looks at it.
   if (qp.unacknowledged > 0) return true;
   // An atomic is carried out when its owner reads it, by then a write behind it may have been placed.
   return qp.atomics > 0 && !isAtomic(r.opcode);
-}
-
-// Copies a part of what a request sends.
-void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t length = r.local[i].iov_len;
-    if (skip >= length) {
-      skip -= length;
-      continue;
-    }
-    const size_t n = std::min(bytes, length - skip);
-    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
-    to += n;
-    bytes -= n;
-    skip = 0;
-  }
-}
-
-void giveResult(const Request& r) {
-  const auto* from = reinterpret_cast<const unsigned char*>(&r.result);
-  for (int i = 0; i < r.entries; i++) {
-    std::memcpy(r.local[i].iov_base, from, r.local[i].iov_len);
-    from += r.local[i].iov_len;
-  }
 }
 
 ssize_t handAtomic(Engine& e, const Qp& qp, Request& r, uint64_t at, uint64_t key) {
@@ -173,6 +151,16 @@ bool speak(Engine& e, Qp& qp, Request& r) {
   return true;
 }
 
+// The peer has taken a request, or its last part.
+void acknowledged(Qp& qp, Request& r) {
+  if (r.acknowledged) return;
+  r.acknowledged = true;
+  if (!fetches(r)) return;
+  qp.fetching--;
+  // Its results would have come before: they were lost with a connection.
+  if (!r.accessed && r.status == IBV_WC_SUCCESS) r.status = IBV_WC_REM_OP_ERR;
+}
+
 // Whether a request has left, or has failed.
 bool issue(Engine& e, Qp& qp, Request& r) {
   if (r.since == 0) r.since = now();
@@ -184,6 +172,34 @@ bool issue(Engine& e, Qp& qp, Request& r) {
 }
 
 }  // namespace
+
+bool isAtomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+void giveResult(const Request& r, const void* result) {
+  const auto* from = static_cast<const unsigned char*>(result);
+  for (int i = 0; i < r.entries; i++) {
+    std::memcpy(r.local[i].iov_base, from, r.local[i].iov_len);
+    from += r.local[i].iov_len;
+  }
+}
+
+// Copies a part of what a request sends.
+void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
+  for (int i = 0; i < r.entries && bytes > 0; i++) {
+    const size_t length = r.local[i].iov_len;
+    if (skip >= length) {
+      skip -= length;
+      continue;
+    }
+    const size_t n = std::min(bytes, length - skip);
+    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
+    to += n;
+    bytes -= n;
+    skip = 0;
+  }
+}
 
 // Adds a request: 0, or an errno. A local fault is a status of the request, in its turn.
 int Engine::post(Qp& qp, const ibv_send_wr& wr) {
@@ -244,9 +260,12 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
 
 // Hands over what may leave.
 void Engine::pump(Qp& qp) {
+  qp.together = qp.togetherBytes = 0;
   while (qp.unissued > 0 && qp.state == IBV_QPS_RTS && !qp.poisoned) {
     Request& r = *qp.requests[qp.requests.size() - qp.unissued];
-    if (r.status == IBV_WC_SUCCESS && !issue(*this, qp, r)) {
+    const int left = r.status == IBV_WC_SUCCESS ? batch(qp) : 0;
+    if (left > 0) continue;
+    if (left < 0 || (r.status == IBV_WC_SUCCESS && !issue(*this, qp, r))) {
       if (!qp.stalled) stalled.push_back(&qp);
       qp.stalled = true;
       return;
@@ -305,26 +324,33 @@ void Engine::fail(Qp& qp) {
   if (qp.srq != nullptr) static_cast<Srq*>(qp.srq)->starving.erase(&qp);
 }
 
-// All chunks up to this one were put into receives.
+// All chunks up to this one were put into receives, or carried out.
 void Engine::accepted(Qp& qp, uint32_t number) {
   const uint32_t left = qp.chunks - number;
   if (left >= qp.unacknowledged) return;
   qp.unacknowledged = left;
   for (Request* r : qp.requests) {
-    if (!isMessage(r->opcode)) continue;
+    if (!isSpoken(*r)) continue;
     if (!r->issued || static_cast<int32_t>(r->lastChunk - number) > 0) break;
-    r->acknowledged = true;
+    acknowledged(qp, *r);
   }
   retire(qp);
   pump(qp);
 }
 
 // The peer did not take a chunk.
-void Engine::refused(Qp& qp, uint32_t number, int status) {
-  accepted(qp, number - 1);
+void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+  accepted(qp, header.number - 1);
+  takeResults(qp, header.number, data, bytes);
+  uint32_t done = header.offset;
   for (Request* r : qp.requests) {
-    if (!isMessage(r->opcode) || r->acknowledged || r->sent + r->issued == 0) continue;
-    if (r->status == IBV_WC_SUCCESS) r->status = status;
+    if (!isSpoken(*r) || r->acknowledged || r->sent + r->issued == 0) continue;
+    if (r->batched && done > 0) {
+      done--;
+      acknowledged(qp, *r);
+      continue;
+    }
+    if (r->status == IBV_WC_SUCCESS) r->status = header.status;
     qp.poisoned = true;
     break;
   }
@@ -346,7 +372,7 @@ void Engine::accessed(Request* r, int error) {
   if (!isAtomic(r->opcode)) qp->peer->held--;
   if (error == 0) {
     r->accessed = true;
-    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r);
+    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r, &r->result);
   } else if (r->status == IBV_WC_SUCCESS) {
     if (error == FI_EACCES) r->status = IBV_WC_REM_ACCESS_ERR;
     else r->doubtful = true;

@@ -55,6 +55,10 @@ int requestNotification(ibv_cq* base, int solicited) {
 void aboutToSleep(ibv_context* context) {
   Engine& e = Engine::of(context);
   if (e.asleep.exchange(true)) return;
+  {
+    const Guard guard(e.mutex);
+    if (!e.held.empty()) e.releaseHeld();
+  }
   e.kick();
 }
 
@@ -69,7 +73,7 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
     error = e.post(*qp, *wr);
   }
   if (qp->state == IBV_QPS_ERR) e.retire(*qp);
-  else e.pump(*qp);
+  else if (!e.hold(*qp)) e.pump(*qp);
   return error;
 }
 
@@ -116,7 +120,7 @@ int postShared(ibv_srq* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
 ibv_context* openNamed(const char* name, std::string* why) {
   auto engine = Engine::open(name, why);
   if (engine == nullptr) return nullptr;
-  engine->agreesWithProcessor();
+  engine->agrees = engine->agreesWithProcessor();
   int events[2];
   if (pipe2(events, O_CLOEXEC | O_NONBLOCK) != 0) return nullptr;
   engine->eventReader = events[0];
@@ -144,7 +148,7 @@ int closeDevice(ibv_context* context) {
 
 void describeEndpoint(ibv_context* context, EndpointDescription* to) {
   Engine& e = Engine::of(context);
-  *to = {e.provider, e.name, e.tag, e.agreesWithProcessor(), e.traits.ordered};
+  *to = {e.provider, e.name, e.tag, e.agrees, e.traits.ordered};
 }
 
 int addPeer(ibv_context* context, const void* name, size_t bytes, uint64_t tag, ibv_gid* gid) {

@@ -39,7 +39,7 @@
 /* Seconds at least before anything counts, as in bench/ranks/samples.ts: so many for each rank on a core. */
 #define WARM_UP 0.5
 
-enum { DEPTH = 64, REACH = 4 << 20, PAGE = 4096, TARGET = 1 };
+enum { DEPTH = 64, FEW = 16, REACH = 4 << 20, PAGE = 4096, TARGET = 1 };
 
 static int rank;
 static int ranks;
@@ -61,6 +61,15 @@ typedef void loop(long iterations);
 static void put_flush(long n) {
   for (long i = 0; i < n; i++) {
     MPI_Put(origin, size, MPI_BYTE, TARGET, 0, size, MPI_BYTE, win);
+    MPI_Win_flush(TARGET, win);
+  }
+}
+
+static void puts_flush(long n) {
+  for (long i = 0; i < n; i++) {
+    for (int j = 0; j < FEW; j++) {
+      MPI_Put(origin, size, MPI_BYTE, TARGET, (MPI_Aint)j * size, size, MPI_BYTE, win);
+    }
     MPI_Win_flush(TARGET, win);
   }
 }
@@ -267,6 +276,7 @@ static const struct row {
   int own_memory; /* a window over memory of the program's own */
 } ROWS[] = {
     {"put-flush", put_flush, PASSIVE, WRITTEN, 1, PLAIN, 0},
+    {"puts-flush", puts_flush, PASSIVE, WRITTEN, 1, PLAIN, 0},
     {"get-flush", get_flush, PASSIVE, READ, 1, PLAIN, 0},
     {"fop-flush", fop_flush, PASSIVE, COUNTED, 1, PLAIN, 0},
     {"cas-flush", cas_flush, PASSIVE, SWAPPED, 1, PLAIN, 0},

@@ -7,6 +7,8 @@ import type { Loop } from './samples.ts';
 
 /** Operations of a bandwidth row before each flush. */
 const DEPTH = 64;
+/** Of the row `puts-flush`, whose time is that of all of them. */
+const FEW = 16;
 export const TARGET = 1;
 
 /** `all`: every rank runs the loop in a lockAll epoch; `neighbours`: both run it, in epochs of their own. */
@@ -76,6 +78,18 @@ export const ROWS: Readonly<Record<string, Row>> = {
       (n) => {
         for (let i = 0; i < n; i++) {
           window.put(origin, TARGET, 0);
+          window.flushSync(TARGET);
+        }
+      },
+  },
+  'puts-flush': {
+    epoch: 'lock-all',
+    check: 'written',
+    loop:
+      ({ window, origin, length }) =>
+      (n) => {
+        for (let i = 0; i < n; i++) {
+          for (let j = 0; j < FEW; j++) window.put(origin, TARGET, j * length);
           window.flushSync(TARGET);
         }
       },

@@ -6,7 +6,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export default {
   root,
   test: {
-    include: ['tcp', 'verbs', 'windows', 'bsp', 'namespaces', 'cable'].map((name) => `test/rdma/${name}.test.ts`),
+    include: ['tcp', 'batches', 'batches-under-way', 'verbs', 'windows', 'bsp', 'namespaces', 'cable'].map(
+      (name) => `test/rdma/${name}.test.ts`,
+    ),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',
     maxWorkers: 1,

@@ -1,0 +1,305 @@
+// Small accesses that go together: one message of the engine's own, which the owner carries out and acknowledges
+// once.
+//
+// By itself a write is a packet there and an acknowledgement back, and each of them a call of the system at both
+// ends, some 6 µs; so is a read, or an atomic. Those that are posted while others are under way, or by one call, are
+// put into one message instead: a header, then records of an address, key and length, and the bytes. One message
+// brings back what was read, and what atomics found.
+//
+// When. An access that is alone, with nothing of its queue pair under way, leaves at once, by itself. While
+// something is under way, or if there was more than one the last time, small ones are held (`hold`), and leave when
+//
+//   the program polls and finds nothing, or is about to sleep   it wants them complete, and posts no more
+//   a message is full, or something else is posted              they would wait for nothing
+//   the thread makes progress                                   the program does something else: 1.5 ms later at most
+//
+// In the last case the first of the next ones leaves at once again. So a put and its flush are as quick as without
+// all this, 16 take little more than one, and a program that computes behind its puts has them carried out
+// meanwhile. Measured between two processes that poll, µs: one 12 to 17; 2 puts and a flush 15 (each by itself 26),
+// 4 puts 15 (40), 16 puts 18 (102), 64 puts 31 (450); 2 of 4 KiB 17 (22), 16 of 4 KiB 110 (110); 16 gets 19 (102),
+// 64 gets 27 (370).
+//
+// Order. A message is a chunk like those of sends (fabric_receives.cc): it has their numbers, waits behind them
+// where they wait for a receive, and is acknowledged with them. The engine keeps the order of messages, and lets
+// none overtake a write (`ordered`) or an atomic. But the owner's engine serves other accesses when it reads them,
+// and a message later: so nothing else that reaches memory leaves behind one before it is acknowledged (`mustWait`).
+// The owner carries it out under its lock, as it does other atomics, record by record, and 8 bytes at their own
+// alignment at once. Atomics are the processor's there: only where those agree with the engine's (`agrees`).
+//
+// Keys. The owner looks at everything again that was asked of it before: a key may be withdrawn meanwhile. It says
+// how many records it has carried out, and what they have brought.
+#if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
+
+#include <atomic>
+#include <cstring>
+
+#include "fabric_engine.h"
+
+namespace onesided::fabric {
+namespace {
+
+// Longer ones are not copied twice.
+constexpr uint32_t kSmall = 4096;
+// Of a message: the owner carries out the first while the next are posted.
+constexpr size_t kFull = 8192;
+// So many are quicker by themselves if something is behind them that would wait until they are acknowledged.
+constexpr size_t kFew = 4;
+
+enum class Access : uint8_t { kWrite, kRead, kAdd, kSwap };
+
+// Behind it are the bytes that are written, or the operands of an atomic: what is added; what is compared, and stored.
+struct Record {
+  uint64_t address = 0;
+  uint64_t key = 0;
+  uint32_t rkey = 0;
+  uint16_t bytes = 0;
+  Access access{};
+  uint8_t unused = 0;
+};
+static_assert(sizeof(Record) == 24, "a record of a message");
+
+Access accessOf(const Request& r) {
+  switch (r.opcode) {
+    case IBV_WR_RDMA_READ: return Access::kRead;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD: return Access::kAdd;
+    case IBV_WR_ATOMIC_CMP_AND_SWP: return Access::kSwap;
+    default: return Access::kWrite;
+  }
+}
+
+// Bytes behind a record, and bytes of the answer.
+size_t sent(Access access, size_t bytes) {
+  return access == Access::kWrite ? bytes : access == Access::kRead ? 0 : access == Access::kAdd ? 8 : 16;
+}
+size_t brought(Access access, size_t bytes) { return access == Access::kWrite ? 0 : bytes; }
+
+bool isWord(const void* at, size_t bytes) {
+  return bytes == sizeof(uint64_t) && (reinterpret_cast<uintptr_t>(at) & 7) == 0;
+}
+
+uint64_t wordAt(const unsigned char* at) {
+  uint64_t word;
+  std::memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// Carries one out, and writes what it brings. Words of 8 bytes are written and read at once.
+void perform(const Record& record, const unsigned char* data, unsigned char* result) {
+  auto* at = reinterpret_cast<void*>(record.address);
+  auto* word = static_cast<uint64_t*>(at);
+  uint64_t old = 0;
+  switch (record.access) {
+    case Access::kWrite:
+      if (isWord(at, record.bytes)) __atomic_store_n(word, wordAt(data), __ATOMIC_RELAXED);
+      else std::memcpy(at, data, record.bytes);
+      break;
+    case Access::kRead:
+      if (!isWord(at, record.bytes)) {
+        std::memcpy(result, at, record.bytes);
+        break;
+      }
+      old = __atomic_load_n(word, __ATOMIC_RELAXED);
+      std::memcpy(result, &old, sizeof old);
+      break;
+    case Access::kAdd:
+      old = __atomic_fetch_add(word, wordAt(data), __ATOMIC_SEQ_CST);
+      std::memcpy(result, &old, sizeof old);
+      break;
+    case Access::kSwap:
+      old = wordAt(data);
+      __atomic_compare_exchange_n(word, &old, wordAt(data + 8), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+      std::memcpy(result, &old, sizeof old);
+      break;
+  }
+  // Whoever sees the next one's bytes sees these, and the next one sees no older ones.
+  std::atomic_thread_fence(std::memory_order_acq_rel);
+}
+
+int rightFor(Access access) {
+  return access == Access::kWrite  ? IBV_ACCESS_REMOTE_WRITE
+         : access == Access::kRead ? IBV_ACCESS_REMOTE_READ
+                                   : IBV_ACCESS_REMOTE_ATOMIC;
+}
+
+// Why the owner does not allow one, or success.
+ibv_wc_status refusalOf(const Record& record, const Mr* mr, const Qp& qp) {
+  const bool atomic = record.access == Access::kAdd || record.access == Access::kSwap;
+  if (qp.destReads == 0 && record.access != Access::kWrite) return IBV_WC_REM_INV_REQ_ERR;
+  if (atomic && ((record.address & 7) != 0 || record.bytes != 8)) return IBV_WC_REM_INV_REQ_ERR;
+  if (mr == nullptr || mr->pd != qp.pd || mr->key != record.key) return IBV_WC_REM_ACCESS_ERR;
+  const auto base = reinterpret_cast<uint64_t>(mr->addr);
+  const bool allowed = (mr->access & qp.access & rightFor(record.access)) != 0 && record.address >= base &&
+                       record.address - base <= mr->length && record.bytes <= mr->length - (record.address - base);
+  return allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+}
+
+}  // namespace
+
+bool Engine::isSmall(const Request& r) const {
+  if (r.status != IBV_WC_SUCCESS || (r.flags & IBV_SEND_FENCE) != 0) return false;
+  if (isAtomic(r.opcode)) return agrees;
+  return (r.opcode == IBV_WR_RDMA_WRITE || r.opcode == IBV_WR_RDMA_READ) && r.bytes > 0 && r.bytes <= kSmall;
+}
+
+// Whether what was just posted may wait for more. It is in `held` then, and leaves at the next progress.
+bool Engine::hold(Qp& qp) {
+  // Whatever it waits for, progress sees first.
+  if (qp.stalled) return true;
+  if (qp.state != IBV_QPS_RTS) return false;
+  const bool idle = qp.writing + qp.reading + qp.atomics + qp.unacknowledged == 0;
+  if (idle && !qp.held) {
+    qp.lastBurst = qp.burst;
+    qp.burst = 0;
+  }
+  for (; qp.together < qp.unissued; qp.together++) {
+    const Request& r = *qp.requests[qp.requests.size() - qp.unissued + qp.together];
+    if (!isSmall(r)) return false;
+    const Access access = accessOf(r);
+    qp.togetherBytes += sizeof(Record) + sent(access, r.bytes) + brought(access, r.bytes);
+    qp.burst++;
+  }
+  // The thread takes them if the program does not poll. If it sleeps, an answer to what is under way must wake it.
+  if ((idle && (qp.lastBurst < 2 || deep.load())) || qp.togetherBytes >= kFull) return false;
+  if (!qp.held) held.push_back(&qp);
+  qp.held = true;
+  return true;
+}
+
+// Hands over what is held.
+void Engine::releaseHeld() {
+  std::vector<Qp*> all;
+  all.swap(held);
+  for (Qp* qp : all) qp->held = false;
+  for (Qp* qp : all) pump(*qp);
+  if (!held.empty()) return;
+  // Its memory is used again.
+  all.clear();
+  held.swap(all);
+}
+
+// Hands over the next requests, if they are small accesses that go together. How many left; 0: none does so; negative:
+// they must wait.
+int Engine::batch(Qp& qp) {
+  const size_t first = qp.requests.size() - qp.unissued;
+  if (!isSmall(*qp.requests[first])) return 0;
+  // They would be overtaken, or overtake.
+  if (!traits.ordered && qp.writing + qp.atomics > 0) return 0;
+  static thread_local unsigned char records[kChunk];
+  size_t count = 0;
+  size_t bytes = 0;
+  size_t answer = 0;
+  uint32_t fetches = 0;
+  const RemoteRegion* region = nullptr;
+  uint32_t rkey = 0;
+  for (; first + count < qp.requests.size(); count++) {
+    const Request& r = *qp.requests[first + count];
+    const Access access = accessOf(r);
+    const size_t room = sizeof(Record) + sent(access, r.bytes);
+    if (!isSmall(r) || bytes + room > kChunk || answer + brought(access, r.bytes) > kChunk) break;
+    if (region == nullptr || r.rkey != rkey) {
+      const auto found = qp.regions.find(r.rkey);
+      if (found == qp.regions.end() || found->second.answer == kAsked) break;
+      region = &found->second;
+      rkey = r.rkey;
+    }
+    if (refusal(r, *region) != IBV_WC_SUCCESS) break;
+    const Record record{r.remote, region->key, r.rkey, static_cast<uint16_t>(r.bytes), access, 0};
+    unsigned char* at = records + bytes;
+    std::memcpy(at, &record, sizeof record);
+    if (access == Access::kWrite) gather(r, 0, r.bytes, at + sizeof record);
+    else std::memcpy(at + sizeof record, r.operands, sent(access, r.bytes));
+    bytes += room;
+    answer += brought(access, r.bytes);
+    fetches += access != Access::kWrite;
+  }
+  const bool more = first + count < qp.requests.size();
+  // By itself it need not wait.
+  if (count == 0 || (count < (more ? kFew : 2) && qp.unacknowledged + qp.atomics == 0)) return 0;
+  if (qp.unacknowledged >= kWindow) return -1;
+  Header header;
+  header.kind = Kind::kTogether;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  header.retries = 7;
+  header.number = qp.chunks + 1;
+  header.total = static_cast<uint32_t>(bytes);
+  if (!message(*qp.peer, header, records, bytes)) return -1;
+  qp.chunks++;
+  qp.unacknowledged++;
+  qp.fetching += fetches;
+  const double time = now();
+  for (size_t i = 0; i < count; i++) {
+    Request& r = *qp.requests[first + i];
+    r.since = time;
+    r.batched = r.issued = true;
+    r.accessed = r.opcode == IBV_WR_RDMA_WRITE;
+    r.lastChunk = qp.chunks;
+  }
+  qp.unissued -= count;
+  return static_cast<int>(count);
+}
+
+// Carries out what has come. What is not allowed ends both queue pairs, as it does on a device; what stands before it
+// has been done, and what it has brought goes back.
+void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+  static thread_local unsigned char results[kChunk];
+  const Mr* mr = nullptr;
+  size_t answer = 0;
+  uint32_t done = 0;
+  while (bytes >= sizeof(Record)) {
+    Record record;
+    std::memcpy(&record, data, sizeof record);
+    data += sizeof record;
+    bytes -= sizeof record;
+    if (mr == nullptr || mr->rkey != record.rkey) {
+      const auto found = mrs.find(record.rkey);
+      mr = found == mrs.end() ? nullptr : found->second;
+    }
+    const size_t behind = sent(record.access, record.bytes);
+    const size_t result = brought(record.access, record.bytes);
+    ibv_wc_status status = refusalOf(record, mr, qp);
+    // No engine of ours sends such.
+    if (record.access > Access::kSwap || behind > bytes || answer + result > kChunk) status = IBV_WC_REM_INV_REQ_ERR;
+    if (status != IBV_WC_SUCCESS) {
+      refuse(qp, header, status, done, results, answer);
+      fail(qp);
+      return;
+    }
+    perform(record, data, results + answer);
+    data += behind;
+    bytes -= behind;
+    answer += result;
+    done++;
+  }
+  qp.accepted = header.number;
+  if (answer > 0) {
+    // It acknowledges this message and those before it.
+    Header reply;
+    reply.kind = Kind::kResults;
+    reply.to = qp.dest;
+    reply.from = qp.qp_num;
+    reply.number = header.number;
+    control(*qp.peer, reply, results, answer);
+  } else {
+    if (!qp.ackDue) acks.push_back(&qp);
+    qp.ackDue = true;
+  }
+}
+
+// Gives out what the accesses of a message have brought, as far as they were carried out.
+void Engine::takeResults(Qp& qp, uint32_t number, const unsigned char* data, size_t bytes) {
+  for (Request* r : qp.requests) {
+    if (bytes == 0) return;
+    if (!r->batched || r->lastChunk != number || r->acknowledged) continue;
+    const size_t result = brought(accessOf(*r), r->bytes);
+    if (result > bytes) return;
+    if (result > 0 && r->status == IBV_WC_SUCCESS) giveResult(*r, data);
+    r->accessed = true;
+    data += result;
+    bytes -= result;
+  }
+}
+
+}  // namespace onesided::fabric
+
+#endif
