@@ -2,18 +2,21 @@
 //
 // libfabric does nothing by itself: what others want of this process, too, happens in a call of its own. Whoever polls
 // makes it. When nobody has polled for half a millisecond, or somebody is about to sleep, a thread does; it sleeps
-// until the engine has something. While the program polls, that thread stands back, so that no packet wakes it beside
-// the processor that is looking already: a put would take ten times as long. So a target that begins to compute is
-// served after 1.5 ms at the latest, and then whenever something comes.
+// until the engine has something, and then looks for more for a while (`Lingering`). While the program polls, that
+// thread stands back, so that no packet wakes it beside the processor that is looking already: a put would take ten
+// times as long. So a target that begins to compute is served after 1.5 ms at the latest, and then whenever something
+// comes.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <poll.h>
+#include <sched.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,6 +31,13 @@ constexpr double kRecently = 0.0005;
 // looked after.
 constexpr int kBack = 1;
 constexpr int kSleep = 250;
+// How long the thread looks for more before it sleeps, since something came: waking it takes longer than what it does.
+constexpr double kLinger = 0.0001;
+// Where others want its processor, that makes it wait when something comes. It knows by the time between two looks, and
+// does not linger then for a while, which is longer each time that it was so.
+constexpr double kTaken = 0.0003;
+constexpr double kShortPause = 0.02;
+constexpr double kLongPause = 2;
 // Between two looks at an engine that cannot wake anybody.
 constexpr long kLookNanoseconds = 100'000;
 constexpr int kBatch = 32;
@@ -68,6 +78,32 @@ void takeError(Engine& e) {
   if (operation->type == Operation::Type::kLanding) repost(e, static_cast<Landing*>(operation));
   else takeBack(e, operation, error.entry.err != 0 ? error.entry.err : FI_EIO);
 }
+
+// Whether the thread looks once more in place of sleeping.
+class Lingering {
+ public:
+  void came(double time) { last_ = time; }
+  // At each look.
+  bool now(double time) {
+    const bool taken = on_ && time - looked_ > kTaken;
+    looked_ = time;
+    if (taken) {
+      not_before_ = time + pause_;
+      pause_ = std::min(2 * pause_, kLongPause);
+    }
+    const bool on = time - last_ < kLinger && time >= not_before_;
+    if (on_ && !on && !taken) pause_ = std::max(pause_ / 2, kShortPause);
+    on_ = on;
+    return on;
+  }
+
+ private:
+  double last_ = 0;
+  double looked_ = 0;
+  double not_before_ = 0;
+  double pause_ = kShortPause;
+  bool on_ = false;
+};
 
 void clear(int descriptor) {
   uint64_t count = 0;
@@ -138,32 +174,43 @@ void Engine::kick() {
 void Engine::run() {
   prctl(PR_SET_NAME, "onesided-fabric");
   pollfd descriptors[2] = {{wake, POLLIN, 0}, {cqDescriptor, POLLIN, 0}};
+  Lingering lingering;
   while (!stopping.load()) {
     if (!asleep.load() && now() - polled.load() < kRecently) {
       if (poll(descriptors, 1, kBack) > 0) clear(wake);
       continue;
     }
     bool quiet = true;
+    bool lingers = false;
     bool soon;
     {
       const std::lock_guard<std::mutex> guard(mutex);
       // The program does something else than to poll: what is held would have gone on meanwhile.
       for (Qp* qp : held) qp->burst = 0;
-      progress();
+      const double time = now();
+      if (progress() > 0) lingering.came(time);
+      lingers = !traits.mustLook && lingering.now(time);
       soon = !backlogged.empty() || !limited.empty();
       for (const Qp* qp : stalled) soon = soon || qp->peer->refusedSince != 0;
-      if (!traits.mustLook) {
+      if (lingers) {
+        quiet = false;
+      } else if (!traits.mustLook) {
         fid* waits[] = {&cq->fid};
         quiet = fi_trywait(fabric, waits, 1) == FI_SUCCESS;
       }
       deep.store(quiet);
     }
-    if (!quiet) continue;
+    if (!quiet) {
+      if (lingers) sched_yield();
+      continue;
+    }
     if (traits.mustLook) {
       const timespec time{0, kLookNanoseconds};
       if (ppoll(descriptors, 1, &time, nullptr) > 0) clear(wake);
-    } else if (poll(descriptors, 2, soon ? 1 : kSleep) > 0 && descriptors[0].revents != 0) {
-      clear(wake);
+    } else if (poll(descriptors, 2, soon ? 1 : kSleep) > 0) {
+      if (descriptors[0].revents != 0) clear(wake);
+      // What others write here comes without a completion.
+      if (descriptors[1].revents != 0) lingering.came(now());
     }
     deep.store(false);
   }
