@@ -47,9 +47,11 @@ function tc(...args: readonly string[]): void {
 
 /** Drops so many percent of what comes from the other host, at random. */
 function lose(percent: number): void {
-  const filter = ['filter', 'replace', 'dev', 'eth0', 'ingress', 'prio', '1', 'handle', '1', 'protocol', 'all'];
-  const every = Math.round(100 / percent);
-  if (percent > 0) tc(...filter, 'matchall', 'action', 'gact', 'ok', 'random', 'netrand', 'drop', `${every}`);
+  tc('qdisc', 'del', 'dev', 'eth0', 'ingress');
+  tc('qdisc', 'add', 'dev', 'eth0', 'ingress');
+  if (percent === 0) return;
+  const filter = ['filter', 'add', 'dev', 'eth0', 'ingress', 'protocol', 'all', 'matchall'];
+  tc(...filter, 'action', 'gact', 'ok', 'random', 'netrand', 'drop', `${Math.round(100 / percent)}`);
 }
 
 /** One for each job: both hosts start the same ones. */

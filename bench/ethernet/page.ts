@@ -63,7 +63,7 @@ control congestion. Chunks and packets go by these, and the device acknowledges 
 acknowledges: processes ask for what they miss. There is no bus, and so no hump; what shows is the cost of losses.
 Means and deviations of ${steps} supersteps; asks and packets sent again are those of all processes in a superstep.
 
-Some rows of reliable connections failed: the Soft-RoCE of Linux 6.1 ends them (\`IBV_WC_REM_INV_REQ_ERR\`) when a
+Where reliable connections fail: the Soft-RoCE of Linux 6.1 ends them in some runs (\`IBV_WC_REM_INV_REQ_ERR\`) when a
 packet of a longer message is lost; \`ib_send_bw -s 65536\` of perftest fails there, too.
 
 | packets lost | way | delivery (ms) | superstep (ms) | asks, sent again |

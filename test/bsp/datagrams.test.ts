@@ -295,6 +295,36 @@ describe('a share is lost', () => {
     120_000,
   );
 
+  test('a first superstep of one packet, which takes long, does not make the others wait', async () => {
+    // The first of all is lost, and asked for after 10 ms: 100 packets of that kind would be a second.
+    const wire = new Wire(({ isAsk, number }) => !isAsk && (number === 0 || number % 10 === 3));
+    const took = await runTasks(
+      2,
+      async (world) => {
+        wire.tap(world);
+        const bsp = await begin(world, { delivery: 'datagrams', nackAfter: 10 });
+        const x = new Float64Array(25_000);
+        bsp.pushReg(x);
+        await bsp.sync();
+        const times: number[] = [];
+        for (const words of [1, 25_000, 25_000]) {
+          const began = world.now();
+          if (bsp.pid === 0) bsp.put(1, new Float64Array(words).fill(words), x);
+          await bsp.sync();
+          times.push(world.now() - began);
+          if (bsp.pid === 1) expect(x.subarray(0, words).every((one) => one === words)).toBe(true);
+        }
+        await bsp.end();
+        return times;
+      },
+      { fabric: FABRIC, seed: 1 },
+    );
+    const [first, ...others] = took[1];
+    expect(first).toBeGreaterThan(10_000);
+    // Some rounds of asks.
+    for (const one of others) expect(one).toBeLessThan(100_000);
+  });
+
   test('more is missing than one ask has bits for', async () => {
     let hasAsked = false;
     const wire = new Wire(({ isAsk, number }) => {

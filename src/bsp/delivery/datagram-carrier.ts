@@ -17,7 +17,9 @@
  *
  * The time of a packet: the least that a superstep ever took by the packet of the busiest process, and no less than the
  * pace allows. The least, since a superstep with losses takes longer, and whoever waited by what that one took would
- * wait longer each time. The packets are those of the busiest process, or those that come here if they are more.
+ * wait longer each time. The packets are those of the busiest process, or those that come here if they are more. Of few
+ * packets it is the network's latency, and where each superstep loses something none ever takes less: so what has come
+ * in this superstep counts, too: once half of it is there, all should be in the time that is longer in proportion.
  *
  * Which supersteps meet: a process sends packets of superstep n when it has the counts of n, so all have begun to end
  * n, and so each has all of n − 1. What comes is of the superstep that this process is about to end, or late. A process
@@ -123,6 +125,12 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
   /** Packets that were copied before the counts were there; buffers that the user has. */
   #early = 0;
   #lent = 0;
+  /** When the counts were there, how many packets come, and how many have. */
+  #since = 0;
+  #expected = 0;
+  #arrived = 0;
+  /** Microseconds from one packet of a process to its next, at least. */
+  #cycle = 0;
   /** When all should have come, and when to look next whether to ask. */
   #allAt = 0;
   #lookAt = Number.POSITIVE_INFINITY;
@@ -244,6 +252,7 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
     this.#mostBefore = totals.most;
     const each = Math.max(cycle, this.#least === Number.POSITIVE_INFINITY ? 0 : this.#least);
     this.#allAt = now + Math.max(totals.most, all) * each + this.#patience;
+    [this.#since, this.#expected, this.#arrived, this.#cycle] = [now, all, 0, cycle];
     this.#isKnown = true;
     const early = this.#incoming;
     this.#incoming = new Map();
@@ -252,7 +261,7 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
       if (from[pid] === 0) continue;
       const found = early.get(pid);
       const incoming = found?.count === from[pid] ? found : new Incoming(pid, from[pid]);
-      incoming.askAt = this.#allAt;
+      incoming.askAt = now + this.#patience;
       this.#incoming.set(pid, incoming);
       this.#incomplete.push(incoming);
       this.#handOver(incoming);
@@ -322,7 +331,10 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
       this.#hold(incoming, index, data, bytes);
       return false;
     }
-    incoming.askAt = Math.max(this.#allAt, this.#comm.now() + this.#patience);
+    const now = this.#comm.now();
+    this.#arrived++;
+    this.#hurry(now);
+    incoming.askAt = now + this.#patience;
     incoming.backoff = 1;
     // What the user has not placed yet must not take all receives.
     const isLent = index === incoming.next && 2 * this.#lent < this.#port.buffers;
@@ -348,6 +360,20 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
     }
   }
 
+  /** All should have come sooner than it was thought, if so much has come by now. Less than half says little. */
+  #hurry(now: number): void {
+    if (2 * this.#arrived < this.#expected) return;
+    const paced = now + (this.#expected - this.#arrived) * this.#cycle;
+    const atThisRate = this.#since + ((now - this.#since) * this.#expected) / this.#arrived;
+    this.#allAt = Math.min(this.#allAt, Math.max(paced, atThisRate) + this.#patience);
+    this.#lookAt = Math.min(this.#lookAt, this.#allAt);
+  }
+
+  /** When to ask: once all should have come, and nothing has from there for a while; then again and again. */
+  #askAt({ askAt, backoff }: Incoming): number {
+    return backoff > 1 ? askAt : Math.max(this.#allAt, askAt);
+  }
+
   // ---- asking, and answering ----------------------------------------------------------------------------------------
 
   #ask(): void {
@@ -355,14 +381,14 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
     if (now < this.#lookAt - NO_TIME) return;
     this.#lookAt = Number.POSITIVE_INFINITY;
     for (const incoming of this.#incomplete) {
-      if (now >= incoming.askAt - NO_TIME && this.#port.isReady) {
+      if (now >= this.#askAt(incoming) - NO_TIME && this.#port.isReady) {
         const head = this.#writeHead(this.#step, -1 - incoming.next, incoming.count);
         this.#port.send(incoming.pid, HEAD + incoming.writeMissing(head.subarray(HEAD)), 0);
         this.#counts.asks++;
         incoming.backoff = Math.min(MOST_BACKOFF, 2 * incoming.backoff);
         incoming.askAt = now + incoming.backoff * this.#patience;
       }
-      this.#lookAt = Math.min(this.#lookAt, incoming.askAt);
+      this.#lookAt = Math.min(this.#lookAt, this.#askAt(incoming));
     }
   }
 
