@@ -239,7 +239,7 @@ come out for the claim to hold, and whether it did.
 
 All figures use one set of numbers. \`npm run figures\` writes this page in a quarter of an hour on two cores: do not
 edit it. The measurements are the same on every machine. All values are in the data of each figure. Some rows are also
-measured on real ranks${pagesOfReal()}; supersteps of T2, T4 and T6 [on ordinary networks](results-real-ethernet.md).
+measured on real ranks${pagesOfReal()}; supersteps of T2 and T4 to T6 [on ordinary networks](results-real-ethernet.md).
 
 | | claim | shape | factor | why not | with other numbers |
 | --- | --- | --- | --- | --- | --- |
