@@ -14,12 +14,13 @@ export interface Change {
 }
 
 /** What a worker is told. */
-export type Changes = { readonly change: Change } | { readonly observed: true };
+export type Changes = { readonly change: Change } | { readonly observed: 'measure' | 'verdict' };
 
 /** Null in the main thread, undefined in workers that are told nothing. */
 const changes = workerData as Changes | null | undefined;
-/** Whether a number is another one here. */
-export const isChanged = changes !== null && changes !== undefined && 'change' in changes;
+/** Whether the verdict alone is of interest here. */
+export const isJudged =
+  changes !== null && changes !== undefined && ('change' in changes || changes.observed === 'verdict');
 /** As `infinihost-64 host.copy`; empty where nothing is recorded. */
 export const numbersRead = new Set<string>();
 

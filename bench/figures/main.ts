@@ -123,27 +123,33 @@ function kept(): Claim[] {
 async function outcomesOf(): Promise<readonly Outcome[]> {
   if (redraw) return measuredBefore();
   if (!sensitivity) return measureAll(chosen, (done) => progress.update(done));
-  const options = { resume, width: availableParallelism() };
+  const kept = (id: string): Outcome | undefined => outcomeBefore(FIGURES.find((figure) => figure.id === id)!);
+  const options = { resume, width: availableParallelism(), kept };
   return measureSensitivities(chosen, docs, options, (all) => new Progress('measured again', all, true));
 }
 
 /** What was measured before, as the folder has it. @throws if it was of other claims, or with other criteria */
 function measuredBefore(): readonly Outcome[] {
-  const known = JSON.parse(readFileSync(join(docs, 'claims.json'), 'utf8')) as readonly Claim[];
-  return chosen.map(({ id, claim, expected }) => {
-    const before = known.find((one) => one.id === id);
-    const file = join(pictures, `${id}.json`);
-    if (before?.claim !== claim || before.expected !== expected || !existsSync(file)) {
-      throw new RangeError(`--redraw: ${id} was not measured as it is now; run npm run figures without --redraw`);
-    }
-    const { measured, holds, factor, note } = before;
-    const chart = JSON.parse(readFileSync(file, 'utf8')) as Chart;
-    return {
-      ...{ chart, measured, holds },
-      ...(factor === undefined ? {} : { factor }),
-      ...(note === '' ? {} : { note }),
-    };
+  return chosen.map((figure) => {
+    const outcome = outcomeBefore(figure);
+    if (outcome !== undefined) return outcome;
+    throw new RangeError(`--redraw: ${figure.id} was not measured as it is now; run npm run figures without --redraw`);
   });
+}
+
+/** Undefined if it was of another claim, or with another criterion. */
+function outcomeBefore({ id, claim, expected }: Figure): Outcome | undefined {
+  const known = JSON.parse(readFileSync(join(docs, 'claims.json'), 'utf8')) as readonly Claim[];
+  const before = known.find((one) => one.id === id);
+  const file = join(pictures, `${id}.json`);
+  if (before?.claim !== claim || before.expected !== expected || !existsSync(file)) return undefined;
+  const { measured, holds, factor, note } = before;
+  const chart = JSON.parse(readFileSync(file, 'utf8')) as Chart;
+  return {
+    ...{ chart, measured, holds },
+    ...(factor === undefined ? {} : { factor }),
+    ...(note === '' ? {} : { note }),
+  };
 }
 
 function draw({ id, claim, source, caption }: Figure, { chart, holds, factor = true }: Outcome): void {

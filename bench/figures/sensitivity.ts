@@ -5,7 +5,8 @@
  * are not measured keep what the file says of them.
  *
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
- * (`observeFabric`). Each change has a thread of its own, since programs keep what they have measured; it measures some
+ * (`observeFabric`). Of a figure that has a shorter way to its verdict, that way alone is measured, and its drawn
+ * values are those that the folder has, if they are of the same verdict. Each change has a thread of its own, since programs keep what they have measured; it measures some
  * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete.
  * `--resume` goes on where a run of the same code was stopped (build/sensitivity.jsonl, beside docs).
  *
@@ -243,22 +244,36 @@ function sensitivityFrom(steps: Steps, { id, changes }: Planned): Sensitivity | 
   };
 }
 
+interface Run {
+  readonly resume: boolean;
+  /** Threads. */
+  readonly width: number;
+  /** What was measured before, and is drawn. */
+  readonly kept: (id: string) => Outcome | undefined;
+}
+
 /**
  * Measures them all, which takes long, and writes what is found.
- * @param width threads
  * @param progress counts measurements
  * @returns the outcomes, in the order of the figures
  */
 export async function measureSensitivities(
   figures: readonly Figure[],
   docs: string,
-  { resume, width }: { readonly resume: boolean; readonly width: number },
+  { resume, width, kept }: Run,
   progress: (all: number) => Progress,
 ): Promise<readonly Outcome[]> {
   const steps = new Steps(docs, resume);
-  await forEachOf(figures, width, async ({ id }) => {
+  await forEachOf(figures, width, async ({ id, verdict }) => {
     if (steps.first.has(id)) return;
-    await measureIn<Measured>([id], { observed: true }, (_, found) => steps.add({ id, ...found }));
+    const outcome = verdict && kept(id);
+    if (outcome !== undefined) {
+      await measureIn<Judged>([id], { observed: 'verdict' }, (_, { holds, read, seconds }) => {
+        if (holds === outcome.holds) steps.add({ id, outcome, read, seconds });
+      });
+    }
+    if (steps.first.has(id)) return;
+    await measureIn<Measured>([id], { observed: 'measure' }, (_, found) => steps.add({ id, ...found }));
   });
   const planned = figures
     .map(({ id }) => {

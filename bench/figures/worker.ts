@@ -1,7 +1,7 @@
 /** Measures figures in a thread of its own: it is told their ids, and answers with what came out. */
 import { parentPort } from 'node:worker_threads';
 import { FIGURES } from './all.ts';
-import { isChanged, numbersRead } from './fabrics.ts';
+import { isJudged, numbersRead } from './fabrics.ts';
 import type { Outcome } from './figure.ts';
 
 export interface Measured {
@@ -12,23 +12,24 @@ export interface Measured {
   readonly seconds: number;
 }
 
-/** Of a worker in which a number is another one. */
-export interface Judged {
+/** Of a worker that is asked for the verdict alone. */
+export interface Judged extends Omit<Measured, 'outcome'> {
   readonly holds: boolean;
 }
 
 const port = parentPort!;
 port.on('message', (id: string) => {
   const figure = FIGURES.find((one) => one.id === id)!;
-  void (isChanged ? judged() : measured()).then((answer) => port.postMessage(answer));
+  const began = performance.now();
+  void (isJudged ? judged() : measured()).then((answer) =>
+    port.postMessage({ ...answer, read: [...numbersRead], seconds: (performance.now() - began) / 1000 }),
+  );
 
-  async function measured(): Promise<Measured> {
-    const began = performance.now();
-    const outcome = await figure.measure();
-    return { outcome, read: [...numbersRead], seconds: (performance.now() - began) / 1000 };
+  async function measured(): Promise<Pick<Measured, 'outcome'>> {
+    return { outcome: await figure.measure() };
   }
 
-  async function judged(): Promise<Judged> {
+  async function judged(): Promise<Pick<Judged, 'holds'>> {
     return { holds: figure.verdict === undefined ? (await figure.measure()).holds : await figure.verdict() };
   }
 });

@@ -22,7 +22,13 @@ const PROGRAMS: readonly { program: string; cases?: RanksOptions['cases']; sizes
 ];
 
 /** Those in which it matters that neighbours put and get by loads and stores. */
-const MIXED = ['window-by-requests', 'window-transfer', 'window-requests'];
+const MIXED = [
+  'window-by-requests',
+  'window-transfer',
+  'window-requests',
+  'window-float-accumulate',
+  'sync-contention',
+];
 
 describe('by requests', () => {
   // As if each two ranks were on a host of their own.

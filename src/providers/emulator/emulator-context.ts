@@ -52,11 +52,9 @@ export function openEmulator(fabric: EmulatorFabric, nodeSize?: number): Context
  * @param ranksAHost how many members, in their order, are neighbours
  */
 export function openEmulatorAsDevice(fabric: EmulatorFabric, ranksAHost: number): Context {
-  return new EmulatedContext(
-    fabric,
-    AS_DEVICE,
-    ranksAHost > 1 ? new PretendedNeighbours(fabric, ranksAHost) : undefined,
-  );
+  if (ranksAHost === 1) return new EmulatedContext(fabric, AS_DEVICE);
+  // The emulator's atomics are the processor's.
+  return new EmulatedContext(fabric, { ...AS_DEVICE, atomicsAgree: true }, new PretendedNeighbours(fabric, ranksAHost));
 }
 
 class PretendedNeighbours implements Neighbours {

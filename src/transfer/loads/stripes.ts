@@ -26,6 +26,8 @@
 import type { RmaError } from '../../errors.ts';
 
 export const STRIPES = 32;
+/** What lies together in one stripe. */
+export const STRIPE_BYTES = 4096;
 /** Words from one lock to the next: a cache line each. */
 const LINE = 16;
 export const STRIPE_WORDS = STRIPES * LINE;
@@ -59,7 +61,7 @@ export class Stripes {
   /** @param words `STRIPE_WORDS` of them */
   constructor(words: Int32Array, base: number, job: Contender) {
     this.words = words;
-    this.base = base % (STRIPES * 4096);
+    this.base = base % (STRIPES * STRIPE_BYTES);
     this.me = job.rank + 1;
     this.#job = job;
   }

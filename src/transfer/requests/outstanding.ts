@@ -150,6 +150,12 @@ export class Outstanding {
     return this.#posted === 0 && this.#waiting === 0 && this.#second === undefined && this.#lost === undefined;
   }
 
+  /** Whether nothing is under way to a rank, and something may be. */
+  isSilentTo(rank: number): boolean {
+    const { outstanding, waiting } = this.#connections.to(rank);
+    return outstanding === 0 && waiting === 0 && !this.#closed && this.#lost === undefined;
+  }
+
   /** The window was freed: nothing is posted any more. */
   get isClosed(): boolean {
     return this.#closed;

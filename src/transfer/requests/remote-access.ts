@@ -10,9 +10,11 @@ import type { Side } from '../../datatype/sides.ts';
 import type { Context } from '../../verbs/device.ts';
 import type { MemoryRegion, ProtectionDomain } from '../../verbs/memory.ts';
 import { type QueuePair, SendFlag } from '../../verbs/queue-pair.ts';
+import type { RemotePart } from '../loads/remote-part.ts';
 import type { Answer, Answers } from './answers.ts';
+import type { NearMemory } from './near-memory.ts';
 import type { Outstanding } from './outstanding.ts';
-import type { Regions } from './regions.ts';
+import type { Regions, RemoteRegion } from './regions.ts';
 import { type Left, type Scratch, Scratches } from './scratch.ts';
 
 /** Where an atomic takes place: 64 bits at an address of a rank's region. */
@@ -41,6 +43,8 @@ export function inMessages(
 export class RemoteAccess {
   /** Known when the ranks have connected. */
   regions: Regions | undefined;
+  /** What this rank's own processor reaches; absent: everything goes by requests. */
+  near: NearMemory | undefined;
   readonly #maxMsgSize: number;
   readonly #outstanding: Outstanding;
   readonly #scratches: Scratches;
@@ -53,6 +57,7 @@ export class RemoteAccess {
 
   /** Adds to the word, modulo 2^64. @param again as of `compareSwap` */
   fetchAdd({ rank, rkey, address }: RemoteWord, lo: number, hi: number, answer: Answer = ignore, again = false): void {
+    if (!again && this.#nearTo(rank)?.fetchAdd(rank, rkey, address, lo, hi, answer)) return;
     const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
       qp.wrAtomicFetchAdd(id, SendFlag.SIGNALED, rkey, address, lo >>> 0, hi >>> 0);
       answers.setSge(qp, slot);
@@ -73,6 +78,7 @@ export class RemoteAccess {
     answer: Answer,
     again = false,
   ): void {
+    if (this.#nearTo(rank)?.swapped(rank, rkey, address, compareLo, compareHi, swapLo, swapHi, answer)) return;
     const build = (qp: QueuePair, id: number, answers: Answers, slot: number): void => {
       const [lo, hi, newLo, newHi] = [compareLo >>> 0, compareHi >>> 0, swapLo >>> 0, swapHi >>> 0];
       qp.wrAtomicCmpSwp(id, SendFlag.SIGNALED, rkey, address, lo, hi, newLo, newHi);
@@ -81,7 +87,22 @@ export class RemoteAccess {
     this.#outstanding.ask(rank, answer, build, again);
   }
 
-  /** Memory for the results of reads and the sources of writes. */
+  /** A region that this rank's processor reaches, and may change now. */
+  partHere(rank: number, region: RemoteRegion): RemotePart | undefined {
+    return this.#nearTo(rank)?.partOf(rank, region);
+  }
+
+  /** `compareSwap` by this rank's processor. @returns whether it has replaced the word */
+  swappedHere({ rank, rkey, address }: RemoteWord, lo: number, hi: number, swapLo: number, swapHi: number): boolean {
+    return this.#nearTo(rank)?.swapped(rank, rkey, address, lo, hi, swapLo, swapHi, ignore) === true;
+  }
+
+  /** Absent while something of this rank is under way to the other, behind which all comes that is done now. */
+  #nearTo(rank: number): NearMemory | undefined {
+    return this.near !== undefined && this.#outstanding.isSilentTo(rank) ? this.near : undefined;
+  }
+
+  /** Memory for the results of reads and the sources of writes: registered from its first byte on. */
   scratch(bytes: number): Scratch {
     return this.#scratches.take(bytes);
   }
@@ -93,12 +114,13 @@ export class RemoteAccess {
   read(
     rank: number,
     at: number,
-    { lkey, address: here }: MemoryRegion,
+    { lkey, address: here, memory }: MemoryRegion,
     place: number,
     bytes: number,
     { rkey, address } = this.regions!.of(rank),
     left: Left = { count: 0 },
   ): Generator<void, void> {
+    if (this.#nearTo(rank)?.read(rank, rkey, address + at + place, bytes, memory.buffer, place)) return until(left);
     inMessages(this.#maxMsgSize, place, bytes, (offset, length) => {
       this.#outstanding.track(rank, left, (qp, id) => {
         qp.wrRdmaRead(id, SendFlag.SIGNALED, rkey, address + at + offset);
@@ -115,13 +137,15 @@ export class RemoteAccess {
   write(
     rank: number,
     at: number,
-    { lkey, address: here }: MemoryRegion,
+    { lkey, address: here, memory }: MemoryRegion,
     place: number,
     to: Side,
     { rkey, address } = this.regions!.of(rank),
     left: Left = { count: 0 },
   ): Generator<void, void> {
     forEachRun(to, (start, bytes) => {
+      const [there, from] = [address + at + place + start, place + start];
+      if (this.#nearTo(rank)?.write(rank, rkey, there, bytes, memory.buffer, from)) return;
       inMessages(this.#maxMsgSize, place + start, bytes, (offset, length) => {
         this.#outstanding.track(rank, left, (qp, id) => {
           qp.wrRdmaWrite(id, SendFlag.SIGNALED, rkey, address + at + offset);

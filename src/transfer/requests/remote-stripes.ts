@@ -132,6 +132,11 @@ export class RemoteStripes {
     this.#job = job;
   }
 
+  /** Takes a free stripe for which no rank stands in line, by this rank's processor. @returns whether it could */
+  takenHere(target: number, stripe: number): boolean {
+    return this.#requests.remote.swappedHere(this.#word(target, stripe), 0, 0, this.#me + 1, 0);
+  }
+
   /**
    * Ends when this rank holds the stripe, or has left since `hold.leaving` came first.
    * @param postBehind posts requests to the target right behind the first one

@@ -73,6 +73,11 @@ export class RequestTasks {
     this.#turns = turns;
   }
 
+  /** Whether a target has tasks that have not ended. */
+  has(rank: number): boolean {
+    return this.#count > 0 && (this.#targets.find(rank)?.tasks.length ?? 0) > 0;
+  }
+
   /** Tasks that have not ended. */
   get count(): number {
     return this.#count;

@@ -25,6 +25,7 @@ import type { MemoryRegion, ProtectionDomain } from '../../verbs/memory.ts';
 import type { Processor } from '../../verbs/processor.ts';
 import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { Operation } from '../../wait/operation.ts';
+import type { RemotePart } from '../loads/remote-part.ts';
 import { ALONE, AnswerWaits } from './answer-waits.ts';
 import { Arrivals, COUNTED } from './arrivals.ts';
 import { type ConnectionRegistry, Connections, DEPTH } from './connections.ts';
@@ -33,7 +34,7 @@ import { lostError } from './lost-arrays.ts';
 import { Notifications } from './notifications.ts';
 import type { OriginRegistrations } from './origin-registrations.ts';
 import { Outstanding, type RequestTrace } from './outstanding.ts';
-import type { Regions } from './regions.ts';
+import type { Regions, RemoteRegion } from './regions.ts';
 import { inMessages, RemoteAccess } from './remote-access.ts';
 import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import type { Scratch } from './scratch.ts';
@@ -288,6 +289,11 @@ export class RequestTransfer {
   begin(rank: number, steps: Generator<void, void>): void {
     this.#stir();
     this.#tasks.begin(rank, steps);
+  }
+
+  /** A region that this rank's processor may change now: nothing of this rank comes before. */
+  partHere(rank: number, region: RemoteRegion): RemotePart | undefined {
+    return this.#tasks.has(rank) ? undefined : this.remote.partHere(rank, region);
   }
 
   /** Begins such a thing that holds something meanwhile for which others wait (`RequestTasks.beginHolding`). */

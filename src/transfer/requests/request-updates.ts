@@ -31,7 +31,7 @@ import type { Side } from '../../datatype/sides.ts';
 import { TypeCode } from '../../datatype/type-codes.ts';
 import { accumulateElements, type BulkKernels } from '../loads/accumulate.ts';
 import type { RemotePart } from '../loads/remote-part.ts';
-import { STRIPE_WORDS, Stripes, stripeAt } from '../loads/stripes.ts';
+import { STRIPE_BYTES, STRIPE_WORDS, Stripes, stripeAt } from '../loads/stripes.ts';
 import type { Fetch } from './fetch.ts';
 import { lostError } from './lost-arrays.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
@@ -109,6 +109,20 @@ export class RequestUpdates {
     fetch: Fetch | undefined,
     region = this.#parts.of(rank),
   ): void {
+    const here = (part: RemotePart, place: number): void =>
+      accumulateElements(
+        part,
+        place,
+        to,
+        origin,
+        from,
+        op,
+        fetch?.result,
+        fetch?.side,
+        this.#ownStripes,
+        this.#kernels,
+      );
+    if (this.#isDoneHere(rank, region, at, to, here)) return;
     const operands = {
       origin: bytesOf(origin),
       from,
@@ -134,8 +148,46 @@ export class RequestUpdates {
     region = this.#parts.of(rank),
   ): void {
     const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
-    if (this.#isByDevice(to)) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+    const isWide = this.#isByDevice(to);
+    const here = (part: RemotePart, place: number): void => {
+      if (isWide) swapWord(part.i64, place / WIDE, arrays);
+      else swapBytes(part.u8.subarray(place, place + to.elementSize), arrays);
+    };
+    if (this.#isDoneHere(rank, region, at, to, here)) return;
+    if (isWide) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
     else this.#requests.beginHolding(rank, (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to));
+  }
+
+  /**
+   * Updates elements by this rank's processor, at once, if it reaches them (near-memory.ts), nothing of this rank is
+   * under way to the target, and no other rank has their stripe or stands in line for it. What `change` does to
+   * elements of 64 bits are the processor's atomics, which agree with the device's. The rest it does under the stripe.
+   * It neither waits nor runs the program's code, so the stripe is given back as soon as by a request.
+   * @returns whether it is done
+   */
+  #isDoneHere(
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    change: (part: RemotePart, place: number) => void,
+  ): boolean {
+    const part = this.#requests.partHere(rank, region);
+    if (part === undefined) return false;
+    const place = at + part.skew;
+    if (this.#isByDevice(to)) {
+      change(part, place);
+      return true;
+    }
+    const stripe = stripeAt(at + to.low);
+    if (stripeAt(at + to.high - to.elementSize) !== stripe || to.high - to.low > STRIPE_BYTES) return false;
+    if (!this.#stripes.takenHere(rank, stripe)) return false;
+    try {
+      change(part, place);
+    } finally {
+      this.#stripes.release(rank, stripe);
+    }
+    return true;
   }
 
   /**
@@ -302,13 +354,7 @@ export class RequestUpdates {
   ): HoldingSteps {
     return yield* this.#underStripes(hold, rank, region, at, to, true, (part, place) => {
       refuseGoneOf(arrays, rank);
-      const { origin, compare, result } = arrays;
-      const there = part.u8.subarray(place, place + to.elementSize);
-      const equal = there.every((byte, i) => byte === compare[i]);
-      // Two of the arrays may be one.
-      const wanted = origin.slice();
-      result.set(there);
-      if (equal) there.set(wanted);
+      swapBytes(part.u8.subarray(place, place + to.elementSize), arrays);
     });
   }
 
@@ -385,6 +431,21 @@ function stripesOf(at: number, to: Side): number[] {
   const needed = new Set<number>();
   for (const offset of elementOffsets(to)) needed.add(stripeAt(at + offset));
   return [...needed].sort((a, b) => a - b);
+}
+
+/** Replaces the bytes of an element, which no other rank touches meanwhile. */
+function swapBytes(there: Uint8Array, { origin, compare, result }: Arrays): void {
+  const equal = there.every((byte, i) => byte === compare[i]);
+  // Two of the arrays may be one.
+  const wanted = origin.slice();
+  result.set(there);
+  if (equal) there.set(wanted);
+}
+
+/** The same of a word, atomically. */
+function swapWord(words: BigInt64Array, index: number, { origin, compare, result }: Arrays): void {
+  const [expected, wanted] = [compare, origin].map((array) => viewOf(array).getBigInt64(0, true));
+  viewOf(result).setBigInt64(0, Atomics.compareExchange(words, index, expected, wanted), true);
 }
 
 function viewOf(array: Uint8Array): DataView {

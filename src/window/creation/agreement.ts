@@ -130,6 +130,8 @@ function recordOf(
     place: words.block?.place ?? [],
     share: offer.share?.numbers ?? [],
     handle: named ? [neighbours.handleOf(memory), memory.byteLength, local.byteOffset] : [],
+    wordsHandle:
+      neighbours && words.atomics ? [neighbours.handleOf(words.atomics.memory), words.atomics.memory.byteLength] : [],
   });
 }
 

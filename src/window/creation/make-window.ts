@@ -18,6 +18,7 @@ import { availableHere } from '../../transfer/layouts/host-assisted.ts';
 import { needsMessages } from '../../transfer/layouts/layout-kinds.ts';
 import type { RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
+import { NearMemory } from '../../transfer/requests/near-memory.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import { OperationMessages } from '../../transfer/served/operation-messages.ts';
 import { OperationQueue } from '../../transfer/served/operation-queue.ts';
@@ -222,6 +223,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   const { hints, dispUnit, share } = offer;
   const { loadStore } = job.context.capabilities;
   const requests = movesByRequests(hints, loadStore) ? wire : undefined;
+  if (wire !== undefined) wire.remote.near = nearMemory(making, agreed, materials);
   // Where memory is loaded and stored, epochs are completed by a word, with which nothing travels. What is attached
   // to a dynamic window is not the target's to look for.
   const held = requests && heldOf(hints, !loadStore && flavor !== 'dynamic');
@@ -289,6 +291,26 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     makeStripes: (rank) => (shared === undefined ? undefined : makeStripes(rank)),
     release: () => undo.run(),
   };
+}
+
+/** What this rank's processor reaches of a window by requests: of this rank itself, and of its neighbours. */
+function nearMemory(
+  { comm, flavor }: Making,
+  { records }: Agreement,
+  { mapping, device }: Materials,
+): NearMemory | undefined {
+  const { loadStore, atomicsAgree, completionImpliesPlacement } = comm.job.context.capabilities;
+  // What is attached to a dynamic window is reached by requests alone.
+  if (loadStore || !atomicsAgree || !completionImpliesPlacement || flavor === 'dynamic') return undefined;
+  return new NearMemory((rank) => {
+    const words = device.near(rank, comm.rank, mapping);
+    const found = words === undefined ? [] : [words];
+    if (rank === comm.rank || mapping.isNeighbour(rank)) {
+      const [rkey, address] = records.listOf(rank, 'region');
+      found.push({ rkey, address, part: mapping.map(rank) });
+    }
+    return found;
+  });
 }
 
 /** Where a dynamic window finds what is attached to it; absent for the other flavours. */

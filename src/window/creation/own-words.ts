@@ -7,8 +7,8 @@
  * of accumulates, and the directory of a dynamic window. What many ranks touch begins on a cache line of its own.
  *
  * Words that only a device's requests touch are 64 bits each, in memory of their own: first as many as the lock scheme
- * says it needs, then as many as the fence scheme says, then the stripes, then the directory. Processors and devices
- * never touch the same words: their atomics may not agree.
+ * says it needs, then as many as the fence scheme says, then the stripes, then the directory. Processors do not touch
+ * them where their atomics and the device's may not agree (transfer/requests/near-memory.ts).
  */
 
 import type { Communicator } from '../../collective/communicator.ts';
@@ -18,9 +18,12 @@ import { allocateRegistered, freeRegistered } from '../../message/registered-mem
 import type { Block } from '../../message/word-blocks.ts';
 import type { FenceWords } from '../../sync/fence/fence-kind.ts';
 import { Counters, counterWords } from '../../sync/pscw/pscw-counters.ts';
+import { RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, Stripes } from '../../transfer/loads/stripes.ts';
+import type { NearRegion } from '../../transfer/requests/near-memory.ts';
 import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import { remoteStripeWords } from '../../transfer/requests/remote-stripes.ts';
+import type { Memory } from '../../verbs/memory.ts';
 import { directoryWords } from '../attached/remote-directory.ts';
 import { DIRECTORY_WORDS } from '../attached/shared-directory.ts';
 import type { Records } from './part-record.ts';
@@ -71,6 +74,11 @@ class DeviceLayout {
   }
 }
 
+/** Words in memory of their own, which only this rank has as a block. */
+interface DeviceBlock extends Block {
+  readonly memory: Memory;
+}
+
 /** This rank's words of a window. */
 export interface OwnWords {
   readonly layout: BlockLayout;
@@ -78,7 +86,7 @@ export interface OwnWords {
   /** Absent where memory cannot be loaded and stored. */
   readonly block: Block | undefined;
   /** Absent where none are for devices alone. */
-  readonly atomics: Block | undefined;
+  readonly atomics: DeviceBlock | undefined;
   free(): void;
 }
 
@@ -88,7 +96,7 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
   const { loadStore } = job.context.capabilities;
   const layout = new BlockLayout(size, flavor, hints);
   const deviceLayout = new DeviceLayout(size, flavor, hints, loadStore);
-  let atomics: Block | undefined;
+  let atomics: DeviceBlock | undefined;
   let block: Block | undefined;
   const free = (): void => {
     if (block !== undefined) comm.giveBack(block);
@@ -107,10 +115,10 @@ export function makeOwnWords(comm: Communicator, flavor: Flavor, hints: Hints): 
   return { layout, deviceLayout, block, atomics, free };
 }
 
-/** Words for devices, as a block that only this rank has. */
-function allocateDeviceWords(job: Job, words: number): Block {
+function allocateDeviceWords(job: Job, words: number): DeviceBlock {
   const region = allocateRegistered(job.context, job.pd, 8 * words);
   return {
+    memory: region.memory,
     words: new Int32Array(region.memory.buffer, 0, 2 * words),
     place: [region.rkey, region.address, 8 * words, 0],
     free: () => freeRegistered(region),
@@ -168,10 +176,16 @@ export class SharedWords {
   }
 }
 
-/** The words of all ranks that only devices touch. */
+/** The ranks on this host, although others are behind devices (part-mapping.ts). */
+interface Host {
+  isOnHost(rank: number): boolean;
+  mapNear(rank: number, handle: number, length: number, at: number, bytes: number): RemotePart;
+}
+
+/** The words of all ranks that only devices touch, and this rank's processor in place of its own (near-memory.ts). */
 export class DeviceWords {
   readonly #layout: DeviceLayout;
-  readonly #own: Block | undefined;
+  readonly #own: DeviceBlock | undefined;
   readonly #records: Records;
 
   constructor({ deviceLayout, atomics }: OwnWords, records: Records) {
@@ -186,6 +200,17 @@ export class DeviceWords {
       rkey: this.#records.of(rank, 'words'),
       address: this.#records.of(rank, 'words', 1) + 8 * index,
     };
+  }
+
+  /** All of a rank's, if this rank's processor reaches them, too. Maps them. */
+  near(rank: number, me: number, host: Host): NearRegion | undefined {
+    const bytes = 8 * this.#layout.words;
+    if (bytes === 0) return undefined;
+    const [rkey, address] = this.#records.listOf(rank, 'words');
+    if (rank === me) return { rkey, address, part: new RemotePart(this.#own!.memory.buffer, 0, bytes) };
+    const [handle, length] = this.#records.listOf(rank, 'wordsHandle');
+    if (handle === 0 || !host.isOnHost(rank)) return undefined;
+    return { rkey, address, part: host.mapNear(rank, handle, length, 0, bytes) };
   }
 
   lock(rank: number, index: number): RemoteWord {

@@ -65,8 +65,13 @@ export class Mapping {
 
   /** Whether this rank loads and stores the part of one on its host, although others are behind devices. */
   isNeighbour(rank: number): boolean {
+    return this.isOnHost(rank) && this.#records.of(rank, 'handle') !== 0;
+  }
+
+  /** Whether a rank is on this host, although others are behind devices. */
+  isOnHost(rank: number): boolean {
     const { job, group } = this.#comm;
-    return job.context.neighbours?.has(group.worldRanks[rank]) === true && this.#records.of(rank, 'handle') !== 0;
+    return job.context.neighbours?.has(group.worldRanks[rank]) === true;
   }
 
   /** Errors: `ERR_BUFFER` (this rank's own part was transferred), `ERR_RMA_SHARED`. */
@@ -92,12 +97,9 @@ export class Mapping {
           'because it is private memory of that rank; use put and get, or memory from comm.allocMem on that rank',
       );
     }
-    const member = group.worldRanks[rank];
     if (this.isNeighbour(rank)) {
       const [handle, length, at] = records.listOf(rank, 'handle');
-      const { buffer, offset, release } = job.context.neighbours!.map(member, handle, length);
-      this.#undo.add(release);
-      return new RemotePart(buffer, offset + at, bytes);
+      return this.mapNear(rank, handle, length, at, bytes);
     }
     if (!job.context.capabilities.loadStore) {
       throw new RmaError(
@@ -107,7 +109,15 @@ export class Mapping {
       );
     }
     const [rkey, address] = records.listOf(rank, 'region');
-    return this.#remote(member, rkey, address, bytes);
+    return this.#remote(group.worldRanks[rank], rkey, address, bytes);
+  }
+
+  /** Memory of a neighbour. @param at where what is wanted begins in the memory of `handle`, of `length` bytes */
+  mapNear(rank: number, handle: number, length: number, at: number, bytes: number): RemotePart {
+    const { job, group } = this.#comm;
+    const { buffer, offset, release } = job.context.neighbours!.map(group.worldRanks[rank], handle, length);
+    this.#undo.add(release);
+    return new RemotePart(buffer, offset + at, bytes);
   }
 
   #ofFirst({ memory, offsets, rkey, address }: FirstRanksMemory, rank: number): RemotePart {

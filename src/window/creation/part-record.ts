@@ -32,6 +32,8 @@ const FIELDS = {
   share: [SHARE_NUMBERS, 'served memory'],
   /** What names the part's memory to neighbours (0: nothing), how long that is, and where in it the part begins. */
   handle: [3, 'a device'],
+  /** The same of those words: what names their memory, and how long it is; they are at its beginning. */
+  wordsHandle: [2, 'a device'],
 } as const;
 
 type Field = keyof typeof FIELDS;

@@ -6,7 +6,8 @@
  *   mapped part           loads                      loads
  *   behind a device       requests                   requests
  *   part of a neighbour   loads                      requests, since a device's atomics and the processor's need not
- *                                                    agree
+ *                                                    agree; where they do, the processor carries these out
+ *                                                    (transfer/requests/near-memory.ts)
  *   either, with the      as without it              served by the target, all or those of some types
  *     hint `update`
  *   behind a device, with   requests, or messages      as without it
