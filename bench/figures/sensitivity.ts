@@ -6,9 +6,10 @@
  *
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
  * (`observeFabric`). Of a figure that has a shorter way to its verdict, that way alone is measured, and its drawn
- * values are those that the folder has, if they are of the same verdict. Each change has a thread of its own, since programs keep what they have measured; it measures some
- * figures that take little, or one. Those that take least come first; the file has each as soon as it is complete.
- * `--resume` goes on where a run of the same code was stopped (build/sensitivity.jsonl, beside docs).
+ * values are those that the folder has, if they are of the same verdict. Each change has a thread of its own, since
+ * programs keep what they have measured; it measures some figures that take little, or one. Those that take least come
+ * first; the file has each as soon as it is complete. `--resume` goes on where a run of the same code was stopped
+ * (build/sensitivity.jsonl, beside docs).
  *
  * A claim that changes its verdict is about the fabric as much as about the schemes.
  */
