@@ -56,6 +56,13 @@ export interface RaceReport {
   readonly forgotten: number;
 }
 
+/** @param silent ranks that have told nothing */
+export function withoutRanks(report: RaceReport, silent: readonly number[]): RaceReport {
+  if (silent.length === 0) return report;
+  const who = silent.length === 1 ? `rank ${silent[0]}` : `${silent.length} ranks (${silent.slice(0, 8).join(', ')})`;
+  return { ...report, unseen: [...report.unseen, `${who}: nothing was told`] };
+}
+
 export class Findings {
   readonly races: Race[] = [];
   readonly #known = new Map<string, Race>();

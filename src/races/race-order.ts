@@ -18,8 +18,8 @@ interface Arrival {
 /** A collective that not all have left. */
 interface Gathering {
   readonly all: Clock;
-  readonly meeting: number;
-  readonly root: number;
+  meeting: number;
+  root: number;
   readonly size: number;
   /** By place. Where everybody learns of everybody, they are not kept. */
   readonly clocks: Map<number, Clock>;
@@ -169,6 +169,10 @@ export class RaceOrder {
 
   // ---- collectives --------------------------------------------------------------------------------------------------
 
+  /**
+   * A rank whose call was refused has said that it comes, and comes again by another call: what was said last counts.
+   * What it gave the first time it gives the second time, too.
+   */
   arrive(scope: string, number: number, rank: number, { size, meeting, root, place }: Arrival): void {
     const key = `${scope} ${number}`;
     let gathering = this.#gatherings.get(key);
@@ -177,6 +181,8 @@ export class RaceOrder {
       gathering = { all, meeting, root, size, clocks: new Map(), arrived: new Set(), left: 0 };
       this.#gatherings.set(key, gathering);
     }
+    gathering.meeting = meeting;
+    gathering.root = root;
     const clock = this.#give(rank);
     join(gathering.all, clock);
     if (meeting !== Meeting.ALL) gathering.clocks.set(place, clock);

@@ -4,7 +4,7 @@
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { type AnalysisOptions, RaceAnalysis } from '../race-analysis.ts';
-import type { RaceReport } from '../race-findings.ts';
+import { type RaceReport, withoutRanks } from '../race-findings.ts';
 import { logFile, TEXT } from './race-log-format.ts';
 
 const ROOM = 2 ** 17;
@@ -90,10 +90,7 @@ export function analyzeLogs(folder: string, size: number, options: AnalysisOptio
   } finally {
     for (const log of all) log.close();
   }
-  if (missing.length === 0) return analysis.report;
-  const who =
-    missing.length === 1 ? `rank ${missing[0]}` : `${missing.length} ranks (${missing.slice(0, 8).join(', ')})`;
-  return { ...analysis.report, unseen: [...analysis.report.unseen, `${who}: nothing was written`] };
+  return withoutRanks(analysis.report, missing);
 }
 
 function merge(analysis: RaceAnalysis, all: readonly RankLog[]): void {

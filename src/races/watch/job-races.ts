@@ -1,7 +1,8 @@
 /**
  * Races of ranks that are processes or threads: each writes what it tells to a file of its own, and the files are
  * analyzed when the job has ended. Under `onesided run` the launcher does that; elsewhere rank 0 does, as it exits,
- * once all ranks have come to the end of the job together.
+ * once all ranks have come to the end of the job together. If races are thrown and there is a launcher, ranks ask it
+ * instead, each time they tell something (live/).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import type { RaceWatch } from '../../job/race-watch.ts';
+import { type LivePlace, RaceAsker } from '../live/race-asker.ts';
 import { analyzeLogs } from '../logs/race-log-reader.ts';
 import { RaceLogWriter } from '../logs/race-log-writer.ts';
 import { RaceAnalysis } from '../race-analysis.ts';
@@ -28,8 +30,17 @@ export interface JobRaces {
   begin(world: Communicator): Promise<void>;
 }
 
-/** @param folder of the launcher; absent: none of ours has started this rank */
-export function watchRank(rank: number, size: number, request: RaceRequest, folder: string | undefined): JobRaces {
+/** What the launcher has made. Neither: none of ours has started this rank. */
+export interface RacePlaces {
+  /** For the ranks' files. */
+  readonly folder: string | undefined;
+  /** Where ranks ask. */
+  readonly live: LivePlace | undefined;
+}
+
+export function watchRank(rank: number, size: number, request: RaceRequest, { folder, live }: RacePlaces): JobRaces {
+  const asker = live === undefined ? undefined : RaceAsker.at(live, rank, size);
+  if (asker !== undefined) return { watch: new RankWatch(rank, asker), begin: () => Promise.resolve() };
   const log = new RaceLogWriter(rank);
   if (folder !== undefined) log.open(folder);
   process.on('exit', () => log.close());
@@ -86,7 +97,6 @@ function throwing(log: RaceSink, rank: number, size: number, request: RaceReques
   const analysis = new RaceAnalysis(size, { ...analysisOf(request), found: (race) => (last = race) });
   return {
     isPrompt: true,
-    at: (time) => log.at(time),
     text(id, text) {
       log.text(id, text);
       analysis.text(rank, id, text);
