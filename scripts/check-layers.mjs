@@ -94,6 +94,8 @@ const LAYERS = {
     'start',
     'start/managers',
     'trace',
+    'races',
+    'races/logs',
     'launcher',
   ],
   cli: [

@@ -3,11 +3,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { HostsOptions } from '../launcher/hosts/run-hosts.ts';
 import type { JobResult, LaunchOptions } from '../launcher/job-start.ts';
 import { moduleFile } from '../place.ts';
 import type { RaceReport } from '../races/race-findings.ts';
 import {
   analysisOf,
+  RACES_HOSTS_VARIABLE,
   RACES_LIVE_VARIABLE,
   RACES_LOGS_VARIABLE,
   RACES_MEMORY_VARIABLE,
@@ -44,13 +46,21 @@ interface Search {
   close(): void | Promise<void>;
 }
 
-/** Ranks write files, which are read in the end. */
-async function searchOfLogs(request: RaceRequest, size: number): Promise<Search> {
+interface LogSearch extends Search {
+  readonly folder: string;
+}
+
+/**
+ * Ranks write files, which are read in the end.
+ * @param firstOf of a job on several hosts: by rank, the first rank of its host
+ */
+async function searchOfLogs(request: RaceRequest, size: number, firstOf?: readonly number[]): Promise<LogSearch> {
   const { analyzeLogs } = await import('../races/logs/race-log-reader.ts');
   const folder = mkdtempSync(join(tmpdir(), 'onesided-races-'));
   return {
-    env: { [RACES_LOGS_VARIABLE]: folder },
-    report: () => analyzeLogs(folder, size, analysisOf(request)),
+    folder,
+    env: { [RACES_LOGS_VARIABLE]: folder, ...(firstOf !== undefined && { [RACES_HOSTS_VARIABLE]: firstOf.join(',') }) },
+    report: () => analyzeLogs(folder, size, analysisOf(request), firstOf),
     close: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
@@ -76,14 +86,35 @@ export async function runSearched(
 ): Promise<JobResult> {
   const { size } = options;
   const search = await (request.throw ? searchWhileRunning(request, size, kind) : searchOfLogs(request, size));
+  const { races } = search;
+  return searched(request, options, search, (given) => run({ ...given, ...(races !== undefined && { races }) }));
+}
+
+/** The same on several hosts. */
+export async function runSearchedHosts(
+  request: RaceRequest,
+  options: HostsOptions,
+  run: (options: HostsOptions) => Promise<JobResult>,
+): Promise<JobResult> {
+  const { size, hosts } = options;
+  const firstOf = Array.from({ length: size }, (_, rank) => hosts.find(({ ranks }) => ranks.includes(rank))!.ranks[0]);
+  const search = await searchOfLogs(request, size, firstOf);
+  return searched(request, options, search, (given) => run({ ...options, ...given, logs: search.folder }));
+}
+
+async function searched(
+  request: RaceRequest,
+  options: LaunchOptions,
+  search: Search,
+  run: (options: LaunchOptions) => Promise<JobResult>,
+): Promise<JobResult> {
   try {
     const hooks = moduleFile('races/instrument/register');
     const words = [request.strict && 'strict', request.throw && 'throw'].filter((word) => word !== false);
     const env = { ...(options.env ?? process.env), [RACES_VARIABLE]: words.join(',') || '1', ...search.env };
     const execArgv = [...(options.execArgv ?? [])];
     if (hooks !== undefined) execArgv.push('--import', pathToFileURL(hooks).href);
-    const { races } = search;
-    const result = await run({ ...options, env, execArgv, ...(races !== undefined && { races }) });
+    const result = await run({ ...options, env, execArgv });
     const { showReport } = await import('../races/race-text.ts');
     const code = showReport(await search.report(), request, (text) => void process.stderr.write(text));
     return { ...result, exitCode: result.exitCode || code };

@@ -14,7 +14,7 @@ import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/tr
 import { bspReport } from './bsp-report-option.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 import { HOSTS_OPTIONS, HOSTS_USAGE, type HostsRequest, readHostsOptions } from './hosts-options.ts';
-import { type RankKind, racesOf, runSearched } from './races-option.ts';
+import { type RankKind, racesOf, runSearched, runSearchedHosts } from './races-option.ts';
 
 const STARTERS: Readonly<Record<RankKind, (options: LaunchOptions) => Promise<JobResult>>> = {
   processes: runProcesses,
@@ -82,7 +82,10 @@ them.`,
     const { options, kind, hosts, races } = read(args);
     const start = (ranks: RankKind): Promise<JobResult> =>
       races === undefined ? STARTERS[ranks](options) : runSearched(races, options, ranks, STARTERS[ranks]);
-    if (hosts !== undefined) return report(await runHosts({ ...options, ...hosts }));
+    if (hosts !== undefined) {
+      const all = { ...options, ...hosts };
+      return report(await (races === undefined ? runHosts(all) : runSearchedHosts(races, all, runHosts)));
+    }
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
@@ -142,8 +145,11 @@ function read(args: string[]): {
     signals: true,
   };
   const races = racesOf(values.races, values['races-memory']);
-  if (races !== undefined && hosts !== undefined)
-    throw new UsageError('--races needs ranks of this host: their clocks must be one');
+  if (races?.throw === true && hosts !== undefined)
+    throw new UsageError(
+      '--races=throw needs ranks of this host, which can ask the launcher at each call; without throw, races of ' +
+        'several hosts are reported in the end',
+    );
   return { options, kind: ranks, hosts, races };
 }
 

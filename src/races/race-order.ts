@@ -37,6 +37,9 @@ interface LockState {
   /** Of the last ones that had it exclusively, and of those that shared it since the last of them. */
   exclusive: Clock | undefined;
   readonly shared: Map<number, Clock>;
+  /** Ranks that have it, and whether that is one that has it exclusively. */
+  readonly holders: Set<number>;
+  isExclusive: boolean;
 }
 
 interface Notified {
@@ -263,6 +266,11 @@ export class RaceOrder {
     else line.push({ from, message });
   }
 
+  /** Whether any have come that were not taken. */
+  hasNotified(window: string, rank: number): boolean {
+    return this.#notifications.has(`${window} ${rank}`);
+  }
+
   /**
    * Some were taken: nobody knows which. What has come so far may be among them, so all of it is learned.
    * @returns accesses that are complete
@@ -278,19 +286,32 @@ export class RaceOrder {
 
   // ---- locks and words ----------------------------------------------------------------------------------------------
 
+  #lockState(lock: string): LockState {
+    let state = this.#locks.get(lock);
+    if (state === undefined) {
+      state = { exclusive: undefined, shared: new Map(), holders: new Set(), isExclusive: false };
+      this.#locks.set(lock, state);
+    }
+    return state;
+  }
+
+  /** Whether nobody has a lock who keeps others from having it in this way. */
+  isFree(lock: string, exclusive: boolean): boolean {
+    const { holders, isExclusive } = this.#lockState(lock);
+    return holders.size === 0 || !(exclusive || isExclusive);
+  }
+
   locked(lock: string, rank: number, exclusive: boolean): void {
-    const state = this.#locks.get(lock);
-    if (state === undefined) return;
+    const state = this.#lockState(lock);
+    state.holders.add(rank);
+    state.isExclusive = exclusive;
     this.#take(rank, state.exclusive, 'lock');
     if (exclusive) for (const clock of state.shared.values()) this.#take(rank, clock, 'lock');
   }
 
   unlocked(lock: string, rank: number, exclusive: boolean): void {
-    let state = this.#locks.get(lock);
-    if (state === undefined) {
-      state = { exclusive: undefined, shared: new Map() };
-      this.#locks.set(lock, state);
-    }
+    const state = this.#lockState(lock);
+    state.holders.delete(rank);
     const clock = this.#give(rank);
     if (!exclusive) {
       state.shared.set(rank, clock);

@@ -2,9 +2,9 @@
 import { workerData } from 'node:worker_threads';
 import type { Membership } from '../job/membership.ts';
 import {
+  RACES_HOSTS_VARIABLE,
   RACES_LIVE_VARIABLE,
   RACES_LOGS_VARIABLE,
-  RACES_MEMORY_VARIABLE,
   RACES_VARIABLE,
   racesFromEnvironment,
 } from '../races/race-request.ts';
@@ -23,9 +23,9 @@ export async function racesOfRank({ rank, size }: Membership): Promise<JobRaces 
   const invitation = (workerData as { onesided?: ThreadInvitation } | null)?.onesided;
   const live = invitation?.races ?? env[RACES_LIVE_VARIABLE];
   const folder = env[RACES_LOGS_VARIABLE];
+  const hosts = env[RACES_HOSTS_VARIABLE]?.split(',').map(Number);
   // Programs that this one starts are no ranks of its job.
-  for (const name of [RACES_VARIABLE, RACES_MEMORY_VARIABLE, RACES_LOGS_VARIABLE, RACES_LIVE_VARIABLE])
-    delete env[name];
+  for (const name of Object.keys(env)) if (name.startsWith(RACES_VARIABLE)) delete env[name];
   const { watchRank } = await import('../races/watch/race-watches.ts');
-  return watchRank(rank, size, request, { folder, live });
+  return watchRank(rank, size, request, { folder, live, hosts });
 }

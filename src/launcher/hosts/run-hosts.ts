@@ -6,6 +6,7 @@
  * The ranks' cards go through these connections, too, so that no port need be chosen and no secret stands in an
  * environment or on a command line (start/managers/pipe.ts).
  */
+import { appendFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import {
   type Control,
@@ -22,6 +23,8 @@ import {
 import { report } from '../../job/reports.ts';
 import { packageFolder } from '../../place.ts';
 import { PROVIDERS } from '../../providers/provider-kinds.ts';
+import { readClock, writeClock } from '../../races/logs/host-clock.ts';
+import { LOG_FILES, logFile } from '../../races/logs/race-log-format.ts';
 import type { Hub } from '../../start/distributed.ts';
 import type { CardsReply } from '../../start/managers/pipe.ts';
 import { VERSION } from '../../version.ts';
@@ -44,6 +47,8 @@ export interface HostsOptions extends LaunchOptions {
   readonly ssh?: readonly string[] | undefined;
   /** The working directory of the ranks, the same on each host. */
   readonly folder: string;
+  /** Races are searched for: where the ranks' files are wanted when the job has ended. */
+  readonly logs?: string | undefined;
 }
 
 /** Milliseconds that the ranks of all hosts have to say what they wait in. */
@@ -51,7 +56,7 @@ const ANSWER_WITHIN = 1500;
 /** How long after the start of the last rank they may still take all processor time. */
 const SETTLE_MS = 5000;
 const LOOK_EVERY = 50;
-/** How long the hosts may take to say that nothing is left. */
+/** How long the hosts may take to say that nothing is left, after the job has ended or sent the last of its files. */
 const BYE_MS = 15_000;
 /** Milliseconds for which output is still awaited when the hosts have said that. */
 const OUTPUT_WITHIN = 1000;
@@ -96,6 +101,8 @@ class HostsJob implements LinkWatcher {
   readonly #gone = new Set<AgentLink>();
   readonly #ready = new Map<AgentLink, { readonly fd: number; readonly hub: Hub | undefined }>();
   #changed: (() => void) | undefined;
+  /** When the hosts must have said that nothing is left. */
+  #byeBy = 0;
 
   constructor(options: HostsOptions) {
     const { size } = options;
@@ -133,6 +140,7 @@ class HostsJob implements LinkWatcher {
     this.#input.stop();
     for (const link of this.#links) link.send({ end: true });
     await this.#allGone();
+    this.#completeClocks();
     for (const pair of this.#streams) for (const stream of pair) stream.push(null);
     await this.#output.drained(OUTPUT_WITHIN);
     this.#output.showFatal(result.failure?.rank);
@@ -218,6 +226,7 @@ class HostsJob implements LinkWatcher {
       timeout,
       events,
       records,
+      logs: this.#options.logs !== undefined,
       control,
       links,
     };
@@ -258,11 +267,31 @@ class HostsJob implements LinkWatcher {
       if (waits !== undefined) report(this.#control, rank, waits);
     } else if ('read' in said) this.#input.taken(said.read);
     else if ('ring' in said) this.#rings.keep(said.rank, said.ring);
+    else if ('log' in said) this.#keepLog(said);
     else if ('bye' in said) {
       this.#gone.add(link);
       link.leave();
     }
     this.#changed?.();
+  }
+
+  #keepLog({ rank, file, log }: Extract<Report, { log: string }>): void {
+    const { logs } = this.#options;
+    this.#byeBy = performance.now() + BYE_MS;
+    if (logs !== undefined && LOG_FILES.includes(file))
+      appendFileSync(logFile(logs, rank, file), Buffer.from(log, 'base64'));
+  }
+
+  /** Hosts whose ranks have not come so far as to compare their clocks with rank 0's: as this host knows them. */
+  #completeClocks(): void {
+    const { logs } = this.#options;
+    if (logs === undefined) return;
+    const [{ clock: own }, ...others] = this.#links;
+    for (const { ranks, clock } of others) {
+      const within = clock.within + own.within;
+      if (readClock(logs, ranks[0]).length > 0 || within === Number.POSITIVE_INFINITY) continue;
+      writeClock(logs, ranks[0], [{ at: 0, ahead: clock.ahead - own.ahead, within }]);
+    }
   }
 
   remark({ host }: AgentLink, text: string): void {
@@ -423,10 +452,10 @@ class HostsJob implements LinkWatcher {
   }
 
   async #allGone(): Promise<void> {
-    const deadline = performance.now() + BYE_MS;
+    this.#byeBy = performance.now() + BYE_MS;
     // An agent that was never told of a job says goodbye as well.
     const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
-    await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
+    await this.#until(() => performance.now() > this.#byeBy || this.#links.every(isGone));
   }
 }
 

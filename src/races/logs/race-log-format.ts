@@ -7,8 +7,12 @@ import { join } from 'node:path';
 
 export const TEXT = -1;
 
-export function logFile(folder: string, rank: number): string {
-  return join(folder, `rank-${rank}.races`);
+/** Of each rank what it tells; of the first one of each host also how its clock goes (host-clock.ts). */
+export const LOG_FILES = ['races', 'clock'] as const;
+export type LogFile = (typeof LOG_FILES)[number];
+
+export function logFile(folder: string, rank: number, file: LogFile = 'races'): string {
+  return join(folder, `rank-${rank}.${file}`);
 }
 
 /** Goes through whole events, each with its texts before it. The numbers of an event are those that are given. */

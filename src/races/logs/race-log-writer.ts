@@ -4,7 +4,8 @@ import type { RaceSink } from '../race-events.ts';
 import { EventRoom } from './event-room.ts';
 import { logFile } from './race-log-format.ts';
 
-function now(): number {
+/** Nanoseconds, by the clock of this host. */
+export function now(): number {
   return Number(process.hrtime.bigint());
 }
 

@@ -18,6 +18,7 @@ import type { RaceSink } from '../race-events.ts';
 import type { Race } from '../race-findings.ts';
 import { analysisOf, type RaceRequest } from '../race-request.ts';
 import { describeRace, showReport } from '../race-text.ts';
+import { ClockComparison } from './clock-comparison.ts';
 import { RankWatch } from './rank-watch.ts';
 import { replace } from './window-watch.ts';
 
@@ -36,9 +37,16 @@ export interface RacePlaces {
   readonly folder: string | undefined;
   /** Where ranks ask. */
   readonly live: LivePlace | undefined;
+  /** Of a job on several hosts: by rank, the first rank of its host. */
+  readonly hosts: readonly number[] | undefined;
 }
 
-export function watchRank(rank: number, size: number, request: RaceRequest, { folder, live }: RacePlaces): JobRaces {
+export function watchRank(
+  rank: number,
+  size: number,
+  request: RaceRequest,
+  { folder, live, hosts }: RacePlaces,
+): JobRaces {
   const asker = live === undefined ? undefined : RaceAsker.at(live, rank, size);
   if (asker !== undefined) return { watch: new RankWatch(rank, asker), begin: () => Promise.resolve() };
   const log = new RaceLogWriter(rank);
@@ -48,7 +56,10 @@ export function watchRank(rank: number, size: number, request: RaceRequest, { fo
   return {
     watch,
     async begin(world) {
-      if (folder !== undefined) return;
+      if (folder !== undefined) {
+        if (hosts?.length === size) await new ClockComparison(rank, hosts, folder).begin(world);
+        return;
+      }
       const name = new Uint8Array(FOLDER_BYTES);
       const own = rank === 0 ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
       if (own !== undefined) Buffer.from(name.buffer).write(own);

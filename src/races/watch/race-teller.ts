@@ -224,7 +224,8 @@ class RankMemory implements TrackedMemory {
 
   /**
    * Whether this line has told these bytes since anything else was told. The rank has taken and completed nothing
-   * since, so telling it again finds no other race: whoever accesses these bytes meanwhile is compared with what was told.
+   * since, so telling it again finds no other race: whoever accesses these bytes meanwhile is compared with what was
+   * told.
    */
   #isTold(low: number, high: number, line: number): boolean {
     const { step } = this.#teller;
