@@ -6,7 +6,6 @@
  * The ranks' cards go through these connections, too, so that no port need be chosen and no secret stands in an
  * environment or on a command line (start/managers/pipe.ts).
  */
-import { appendFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import {
   type Control,
@@ -23,8 +22,6 @@ import {
 import { report } from '../../job/reports.ts';
 import { packageFolder } from '../../place.ts';
 import { PROVIDERS } from '../../providers/provider-kinds.ts';
-import { readClock, writeClock } from '../../races/logs/host-clock.ts';
-import { LOG_FILES, logFile } from '../../races/logs/race-log-format.ts';
 import type { Hub } from '../../start/distributed.ts';
 import type { CardsReply } from '../../start/managers/pipe.ts';
 import { VERSION } from '../../version.ts';
@@ -36,6 +33,7 @@ import { AgentLink, type LinkWatcher } from './agent-link.ts';
 import { sentEnvironment } from './environment.ts';
 import type { HostJob, Report } from './frames.ts';
 import type { HostRanks } from './host-list.ts';
+import { HostLogs } from './host-logs.ts';
 import { leads, placesOf } from './host-places.ts';
 import { HostRings } from './host-rings.ts';
 import { InputFeed } from './input-feed.ts';
@@ -91,6 +89,7 @@ class HostsJob implements LinkWatcher {
   readonly #ended = new Set<number>();
   readonly #streams: (readonly [Readable, Readable])[] = [];
   readonly #rings = new HostRings();
+  readonly #logs: HostLogs;
   /** Ranks of whose failure the agents know. */
   readonly #told = new Set<number>();
   #asked = false;
@@ -107,6 +106,7 @@ class HostsJob implements LinkWatcher {
   constructor(options: HostsOptions) {
     const { size } = options;
     this.#options = options;
+    this.#logs = new HostLogs(options.logs);
     const buffer = new ArrayBuffer(controlBytes(size, 'none'));
     this.#control = { ...viewControl(buffer, size, 'none'), reports: new Uint8Array(size * REPORT_BYTES) };
     formatControl(this.#control);
@@ -140,7 +140,7 @@ class HostsJob implements LinkWatcher {
     this.#input.stop();
     for (const link of this.#links) link.send({ end: true });
     await this.#allGone();
-    this.#completeClocks();
+    this.#logs.completeClocks(this.#links);
     for (const pair of this.#streams) for (const stream of pair) stream.push(null);
     await this.#output.drained(OUTPUT_WITHIN);
     this.#output.showFatal(result.failure?.rank);
@@ -226,7 +226,7 @@ class HostsJob implements LinkWatcher {
       timeout,
       events,
       records,
-      logs: this.#options.logs !== undefined,
+      logs: this.#logs.areWanted,
       control,
       links,
     };
@@ -267,31 +267,14 @@ class HostsJob implements LinkWatcher {
       if (waits !== undefined) report(this.#control, rank, waits);
     } else if ('read' in said) this.#input.taken(said.read);
     else if ('ring' in said) this.#rings.keep(said.rank, said.ring);
-    else if ('log' in said) this.#keepLog(said);
-    else if ('bye' in said) {
+    else if ('log' in said) {
+      this.#byeBy = performance.now() + BYE_MS;
+      this.#logs.keep(said);
+    } else if ('bye' in said) {
       this.#gone.add(link);
       link.leave();
     }
     this.#changed?.();
-  }
-
-  #keepLog({ rank, file, log }: Extract<Report, { log: string }>): void {
-    const { logs } = this.#options;
-    this.#byeBy = performance.now() + BYE_MS;
-    if (logs !== undefined && LOG_FILES.includes(file))
-      appendFileSync(logFile(logs, rank, file), Buffer.from(log, 'base64'));
-  }
-
-  /** Hosts whose ranks have not come so far as to compare their clocks with rank 0's: as this host knows them. */
-  #completeClocks(): void {
-    const { logs } = this.#options;
-    if (logs === undefined) return;
-    const [{ clock: own }, ...others] = this.#links;
-    for (const { ranks, clock } of others) {
-      const within = clock.within + own.within;
-      if (readClock(logs, ranks[0]).length > 0 || within === Number.POSITIVE_INFINITY) continue;
-      writeClock(logs, ranks[0], [{ at: 0, ahead: clock.ahead - own.ahead, within }]);
-    }
   }
 
   remark({ host }: AgentLink, text: string): void {
