@@ -50,8 +50,8 @@ const BUNDLES = [
   },
   {
     name: 'onesided-command',
-    entries: ['cli/main'],
-    tested: ['launcher/threads'],
+    entries: ['cli/main', 'races/live/analyst-worker'],
+    tested: ['launcher/threads', 'races/live/race-exchange'],
     shared: /^src\/(cli\/(?!main)|launcher\/)/,
   },
   // Loaded before the program, and by the search for races alone; it has a parser in it.

@@ -14,7 +14,12 @@ import { readEvents, type TraceRequest, traceFromEnvironment } from '../trace/tr
 import { bspReport } from './bsp-report-option.ts';
 import { type Command, readOptions, UsageError } from './command.ts';
 import { HOSTS_OPTIONS, HOSTS_USAGE, type HostsRequest, readHostsOptions } from './hosts-options.ts';
-import { racesOf, runSearched } from './races-option.ts';
+import { type RankKind, racesOf, runSearched, runSearchedHosts } from './races-option.ts';
+
+const STARTERS: Readonly<Record<RankKind, (options: LaunchOptions) => Promise<JobResult>>> = {
+  processes: runProcesses,
+  threads: runThreads,
+};
 
 const OPTIONS = {
   ranks: { type: 'string' },
@@ -64,7 +69,7 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
                          no predictions, anything else is a file of JSON as probe() of onesided/bsp/model gives it
   --races[=WORDS]        look for data races between the ranks, and say which lines make them; the exit code is 66 if
                          there is one and nothing else failed. Words, with commas: "strict" (atomic calls order
-                         nothing, as in MPI), "throw" (those within a rank are thrown at the call), FILE.json,
+                         nothing, as in MPI), "throw" (a race is thrown at the call that makes it), FILE.json,
                          FILE.svg (a picture)
   --races-memory M       keep what was accessed in at most M MiB (default: 256)
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
@@ -75,17 +80,20 @@ them.`,
 
   async run(args) {
     const { options, kind, hosts, races } = read(args);
-    const searched = (start: (options: LaunchOptions) => Promise<JobResult>): Promise<JobResult> =>
-      races === undefined ? start(options) : runSearched(races, options, start);
-    if (hosts !== undefined) return report(await runHosts({ ...options, ...hosts }));
+    const start = (ranks: RankKind): Promise<JobResult> =>
+      races === undefined ? STARTERS[ranks](options) : runSearched(races, options, ranks, STARTERS[ranks]);
+    if (hosts !== undefined) {
+      const all = { ...options, ...hosts };
+      return report(await (races === undefined ? runHosts(all) : runSearchedHosts(races, all, runHosts)));
+    }
     if (kind === undefined && loadNative() === undefined) {
       process.stderr.write(
         `onesided: the native addon is not available (${nativeStatus().reason}); running the ranks as threads; ` +
           `${addonAdvice()}\n`,
       );
-      return report(await searched(runThreads));
+      return report(await start('threads'));
     }
-    return report(await searched(kind === 'threads' ? runThreads : runProcesses));
+    return report(await start(kind ?? 'processes'));
   },
 };
 
@@ -99,7 +107,7 @@ function report({ exitCode, failure, traceNote, superstepNote, lossNote }: JobRe
 
 function read(args: string[]): {
   options: LaunchOptions;
-  kind: 'processes' | 'threads' | undefined;
+  kind: RankKind | undefined;
   hosts: HostsRequest | undefined;
   races: RaceRequest | undefined;
 } {
@@ -137,8 +145,11 @@ function read(args: string[]): {
     signals: true,
   };
   const races = racesOf(values.races, values['races-memory']);
-  if (races !== undefined && hosts !== undefined)
-    throw new UsageError('--races needs ranks of this host: their clocks must be one');
+  if (races?.throw === true && hosts !== undefined)
+    throw new UsageError(
+      '--races=throw needs ranks of this host, which can ask the launcher at each call; without throw, races of ' +
+        'several hosts are reported in the end',
+    );
   return { options, kind: ranks, hosts, races };
 }
 

@@ -6,6 +6,8 @@
 export interface RaceWatch {
   /** @param key the same at all its ranks, and no other's */
   communicator(communicator: object, key: string): void;
+  /** What a window is made of is there; no other rank has the window yet. */
+  made(parts: object): void;
   /** The schemes of a window, watched. */
   schemes<Parts extends object>(parts: Parts): Parts;
   /** The log that the calls of a window tell of their accesses: an `Accesses` (window/epochs/accesses.ts). */

@@ -39,6 +39,8 @@ export interface LaunchOptions {
   readonly trace?: TraceRequest | undefined;
   /** Records the supersteps of BSP computations, and shows them when the job has ended, however it ends. */
   readonly supersteps?: SuperstepRequest | undefined;
+  /** Of threads: where they ask the analysis of races, if they are thrown. */
+  readonly races?: SharedArrayBuffer;
   /**
    * Whether SIGINT, SIGTERM and SIGHUP (and SIGTSTP, SIGCONT) that this process receives are passed on to the ranks;
    * default no.

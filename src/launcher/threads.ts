@@ -74,6 +74,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
         rank,
         size,
         broker: port,
+        races: options.races,
         trace: events > 0 ? { ring: rings[rank], events, records } : undefined,
       };
       const worker = new Worker(script, {

@@ -111,12 +111,36 @@ export class RaceAnalysis {
     this.#tellers[rank].texts.set(id, text);
   }
 
-  /** Whether what an event takes was given; otherwise events of other ranks come first, if there are any. */
-  isReady(rank: number, kind: number, d: Float64Array): boolean {
+  /**
+   * Whether what an event takes was given; otherwise events of other ranks come first, if there are any.
+   * @param several clocks told the times: then whatever can be known is looked at
+   */
+  isReady(rank: number, kind: number, d: Float64Array, several = false): boolean {
     if (kind === RaceEvent.LEFT) return this.#order.haveMet(this.#text(rank, d[0]), d[1], d[2]);
     if (kind === RaceEvent.FENCE_ENDED) return this.#order.haveFenced(this.#text(rank, d[0]), rank);
     if (kind === RaceEvent.RECEIVED) return this.#order.hasSent(this.#text(rank, d[0]), d[1], rank);
+    return !several || this.#canTake(rank, kind, d);
+  }
+
+  #canTake(rank: number, kind: number, d: Float64Array): boolean {
+    const order = this.#order;
+    const scope = this.#text(rank, d[0]);
+    const from = (edge: string): boolean =>
+      d.subarray(1).every((place) => order.hasSent(`${edge} ${scope}`, this.#worldRank(scope, place), rank));
+    if (kind === RaceEvent.STARTED) return from('post');
+    if (kind === RaceEvent.WAITED) return from('complete');
+    if (kind === RaceEvent.TOOK) return order.hasNotified(scope, rank);
+    if (kind === RaceEvent.LOCKED) return order.isFree(`${scope}:${d[1]}`, d[2] === 1);
+    if (kind === RaceEvent.OPERATION) {
+      const owner = this.#worldRank(scope, d[1]);
+      // Of one that has told nothing, nothing is to come.
+      return this.#tellers[owner].texts.size === 0 || this.#memories.hasPart(scope, owner);
+    }
     return true;
+  }
+
+  #worldRank(window: string, place: number): number {
+    return this.#windows.get(window)?.ranks[place] ?? place;
   }
 
   event(rank: number, kind: number, d: Float64Array, length: number): void {
@@ -189,7 +213,7 @@ export class RaceAnalysis {
   #active(rank: number, kind: number, scope: string, d: Float64Array, length: number): void {
     const order = this.#order;
     const members = (from: number): number[] => Array.from(d.subarray(from, length));
-    const world = (place: number): number => this.#windows.get(scope)?.ranks[place] ?? place;
+    const world = (place: number): number => this.#worldRank(scope, place);
     switch (kind) {
       case RaceEvent.POSTED:
         for (const origin of members(1)) order.send(`post ${scope}`, rank, world(origin), undefined);
@@ -299,7 +323,7 @@ export class RaceAnalysis {
   /** A load or store of another rank's part. */
   #partAccess(rank: number, d: Float64Array): void {
     const key = this.#text(rank, d[0]);
-    const place = this.#memories.placeOf(key, this.#windows.get(key)?.ranks[d[1]] ?? d[1], d[2], d[3]);
+    const place = this.#memories.placeOf(key, this.#worldRank(key, d[1]), d[2], d[3]);
     if (place === undefined) return;
     const there = Float64Array.of(place.memory, place.low, place.high, d[4], d[5], d[6], d[7]);
     if (d[7] >= 0) this.#atomic(rank, there);
@@ -326,7 +350,7 @@ export class RaceAnalysis {
   #operation(rank: number, d: Float64Array, length: number): void {
     const key = this.#text(rank, d[0]);
     const [, target, kind, reads, base, size, number, site, call, epoch] = d;
-    const owner = this.#windows.get(key)?.ranks[target] ?? target;
+    const owner = this.#worldRank(key, target);
     const isUpdate = kind === OpKind.UPDATE;
     const words = kind === OpKind.GET || this.#strict ? undefined : this.#wordsOf(key, owner, d, length, size);
     const time = this.#order.now(rank);

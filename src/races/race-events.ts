@@ -89,9 +89,4 @@ export interface RaceSink {
   readonly isPrompt: boolean;
   text(id: number, text: string): void;
   event(kind: number, data: Float64Array, length: number): void;
-  /**
-   * The time at which the events happen that follow, if that is not now: a call that blocks has begun before.
-   * @returns the time that it is
-   */
-  at(time: number | undefined): number;
 }

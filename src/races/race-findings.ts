@@ -50,10 +50,22 @@ export interface RaceReport {
   readonly events: number;
   /** What could not be seen. */
   readonly unseen: readonly string[];
+  /**
+   * Of a job on several hosts: how many there are, by how many microseconds their clocks may differ from what was taken
+   * for the difference, and how many events came before what they take by these clocks, and were put behind it.
+   */
+  readonly clocks?: { readonly hosts: number; readonly within: number; readonly late: number } | undefined;
   /** Bytes that the memory of accesses took at most, about; what it may take; and the bytes of all windows at most. */
   readonly shadow: { readonly bytes: number; readonly bound: number; readonly windows: number };
   /** Bytes of memory whose accesses were forgotten, since memory for them is bounded. */
   readonly forgotten: number;
+}
+
+/** @param silent ranks that have told nothing */
+export function withoutRanks(report: RaceReport, silent: readonly number[]): RaceReport {
+  if (silent.length === 0) return report;
+  const who = silent.length === 1 ? `rank ${silent[0]}` : `${silent.length} ranks (${silent.slice(0, 8).join(', ')})`;
+  return { ...report, unseen: [...report.unseen, `${who}: nothing was told`] };
 }
 
 export class Findings {

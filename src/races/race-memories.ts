@@ -104,6 +104,11 @@ export class RaceMemories {
     );
   }
 
+  /** Whether a rank has told of its part, or of all it has attached and detached. */
+  hasPart(window: string, rank: number): boolean {
+    return this.#regions.has(`${window} ${rank}`);
+  }
+
   /** Where bytes of a rank's part lie. */
   placeOf(window: string, rank: number, low: number, high: number): Place | undefined {
     for (const { address, bytes, memory, base } of this.#regions.get(`${window} ${rank}`) ?? []) {

@@ -18,8 +18,8 @@ interface Arrival {
 /** A collective that not all have left. */
 interface Gathering {
   readonly all: Clock;
-  readonly meeting: number;
-  readonly root: number;
+  meeting: number;
+  root: number;
   readonly size: number;
   /** By place. Where everybody learns of everybody, they are not kept. */
   readonly clocks: Map<number, Clock>;
@@ -37,6 +37,9 @@ interface LockState {
   /** Of the last ones that had it exclusively, and of those that shared it since the last of them. */
   exclusive: Clock | undefined;
   readonly shared: Map<number, Clock>;
+  /** Ranks that have it, and whether that is one that has it exclusively. */
+  readonly holders: Set<number>;
+  isExclusive: boolean;
 }
 
 interface Notified {
@@ -169,6 +172,10 @@ export class RaceOrder {
 
   // ---- collectives --------------------------------------------------------------------------------------------------
 
+  /**
+   * A rank whose call was refused has said that it comes, and comes again by another call: what was said last counts.
+   * What it gave the first time it gives the second time, too.
+   */
   arrive(scope: string, number: number, rank: number, { size, meeting, root, place }: Arrival): void {
     const key = `${scope} ${number}`;
     let gathering = this.#gatherings.get(key);
@@ -177,6 +184,8 @@ export class RaceOrder {
       gathering = { all, meeting, root, size, clocks: new Map(), arrived: new Set(), left: 0 };
       this.#gatherings.set(key, gathering);
     }
+    gathering.meeting = meeting;
+    gathering.root = root;
     const clock = this.#give(rank);
     join(gathering.all, clock);
     if (meeting !== Meeting.ALL) gathering.clocks.set(place, clock);
@@ -257,6 +266,11 @@ export class RaceOrder {
     else line.push({ from, message });
   }
 
+  /** Whether any have come that were not taken. */
+  hasNotified(window: string, rank: number): boolean {
+    return this.#notifications.has(`${window} ${rank}`);
+  }
+
   /**
    * Some were taken: nobody knows which. What has come so far may be among them, so all of it is learned.
    * @returns accesses that are complete
@@ -272,19 +286,32 @@ export class RaceOrder {
 
   // ---- locks and words ----------------------------------------------------------------------------------------------
 
+  #lockState(lock: string): LockState {
+    let state = this.#locks.get(lock);
+    if (state === undefined) {
+      state = { exclusive: undefined, shared: new Map(), holders: new Set(), isExclusive: false };
+      this.#locks.set(lock, state);
+    }
+    return state;
+  }
+
+  /** Whether nobody has a lock who keeps others from having it in this way. */
+  isFree(lock: string, exclusive: boolean): boolean {
+    const { holders, isExclusive } = this.#lockState(lock);
+    return holders.size === 0 || !(exclusive || isExclusive);
+  }
+
   locked(lock: string, rank: number, exclusive: boolean): void {
-    const state = this.#locks.get(lock);
-    if (state === undefined) return;
+    const state = this.#lockState(lock);
+    state.holders.add(rank);
+    state.isExclusive = exclusive;
     this.#take(rank, state.exclusive, 'lock');
     if (exclusive) for (const clock of state.shared.values()) this.#take(rank, clock, 'lock');
   }
 
   unlocked(lock: string, rank: number, exclusive: boolean): void {
-    let state = this.#locks.get(lock);
-    if (state === undefined) {
-      state = { exclusive: undefined, shared: new Map() };
-      this.#locks.set(lock, state);
-    }
+    const state = this.#lockState(lock);
+    state.holders.delete(rank);
     const clock = this.#give(rank);
     if (!exclusive) {
       state.shared.set(rank, clock);

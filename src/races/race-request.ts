@@ -16,6 +16,10 @@ export const RACES_VARIABLE = 'ONESIDED_RACES';
 export const RACES_MEMORY_VARIABLE = 'ONESIDED_RACES_MEMORY';
 /** Where the ranks of a launcher write what they tell. */
 export const RACES_LOGS_VARIABLE = 'ONESIDED_RACES_LOGS';
+/** Of a job on several hosts: by rank, the first rank of its host; with commas. */
+export const RACES_HOSTS_VARIABLE = 'ONESIDED_RACES_HOSTS';
+/** Where they ask while they run, if races are thrown: the path of a memory file. Threads are given theirs. */
+export const RACES_LIVE_VARIABLE = 'ONESIDED_RACES_LIVE';
 
 const MIB = 2 ** 20;
 const NOTHING = ['', '1', 'yes', 'true'];

@@ -21,12 +21,16 @@ function sideText({ rank, call, does, argument, target, site, epoch }: RaceSide)
   return `rank ${rank}: ${call}${to} ${what} at ${shortSite(site)}${within}`;
 }
 
-function reportText({ races, strict, unseen, forgotten, shadow }: RaceReport): string {
+function reportText({ races, strict, unseen, forgotten, shadow, clocks }: RaceReport): string {
   const lines = races.map((race) => describeRace(race));
   const rule = strict ? 'atomic calls order nothing (strict)' : 'atomic calls on one word order its ranks';
   const found = races.length === 0 ? 'no race' : races.length === 1 ? '1 race' : `${races.length} races`;
   const mib = (shadow.bytes / 2 ** 20).toFixed(1);
   lines.push(`races: ${found}; ${rule}; ${mib} MiB for what was accessed`);
+  if (clocks !== undefined) {
+    const late = clocks.late === 0 ? '' : `; ${clocks.late} calls came too early by them, and were put in order`;
+    lines.push(`  clocks of ${clocks.hosts} hosts: set to within ${clocks.within.toFixed(0)} µs${late}`);
+  }
   for (const one of unseen) lines.push(`  not seen: ${one}`);
   if (forgotten > 0) lines.push(`  forgotten: accesses to ${forgotten} bytes, since memory for them is bounded`);
   return lines

@@ -18,6 +18,8 @@ export interface ThreadInvitation {
   readonly broker: MessagePort;
   /** The rank's ring, its size, and what is recorded, if the job is traced. */
   readonly trace?: { readonly ring: SharedArrayBuffer; readonly events: number; readonly records: number } | undefined;
+  /** Where it asks the analysis of races, if they are thrown. */
+  readonly races?: SharedArrayBuffer | undefined;
   /** Milliseconds. */
   readonly timeout?: number;
 }

@@ -3,6 +3,23 @@ import { describe, expect, test } from 'vitest';
 import { Meeting, RaceEvent } from '../../src/races/race-events.ts';
 import { SHORT, Told } from './teller.ts';
 
+test('a rank that came to a collective which it was refused comes again by another one', () => {
+  const told = new Told(3);
+  const [root, other, third] = told.ranks;
+  other.put(0, 0, 'A');
+  other.flushes(0);
+  // Refused: it had no such root. The next call gets its number.
+  other.meets('collective', 1, Meeting.FROM_ROOT, 7);
+  other.meets('collective', 1, Meeting.TO_ROOT, 0);
+  root.meets('collective', 1, Meeting.TO_ROOT, 0);
+  third.meets('collective', 1, Meeting.TO_ROOT, 0);
+  for (const rank of told.ranks) rank.parts('collective', 1);
+  root.loads(0, 'B');
+  expect(told.lines).toEqual([]);
+  third.put(0, 0, 'C');
+  expect(told.lines).toEqual(['A-C', 'B-C']);
+});
+
 describe('what meets', () => {
   test('two puts of different ranks to the same bytes race, and to other bytes do not', () => {
     const told = new Told(3);

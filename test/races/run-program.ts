@@ -36,20 +36,27 @@ export async function onTasks<T>(name: string, ...args: (string | number)[]): Pr
     .map((line) => JSON.parse(line) as T);
 }
 
+/** By no launcher: a world of one. */
+export function searchedAlone(script: string, races: string): Promise<Ended> {
+  return run(['--import', HOOKS, script], { ONESIDED_RACES: races });
+}
+
 export interface RunOptions {
   readonly size: number;
   readonly kind?: 'processes' | 'threads';
   readonly races?: string;
   readonly args?: readonly string[];
+  /** More options of `onesided run`. */
+  readonly options?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 /** By `onesided run --races`. @param script its path */
 export function searched(
   script: string,
-  { size, kind = 'processes', races = '', args = [], env }: RunOptions,
+  { size, kind = 'processes', races = '', args = [], options = [], env }: RunOptions,
 ): Promise<Ended> {
   const option = races === '' ? '--races' : `--races=${races}`;
-  const command = ['run', '-n', String(size), '--ranks', kind, '--timeout', '60', option, script, '--', ...args];
-  return run([MAIN, ...command], env);
+  const ranks = ['-n', String(size), '--ranks', kind, '--timeout', '60'];
+  return run([MAIN, 'run', ...ranks, option, ...options, script, '--', ...args], env);
 }

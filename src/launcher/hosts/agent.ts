@@ -8,7 +8,9 @@
  * launcher.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { addonAdvice } from '../../addon.ts';
 import type { RmaError } from '../../errors.ts';
@@ -25,6 +27,8 @@ import { askForReports, reportOf } from '../../job/reports.ts';
 import { loadNative, type Native, nativeStatus } from '../../native.ts';
 import { wakeAll } from '../../providers/emulator/bells.ts';
 import { availableDistantProviders } from '../../providers/provider-kinds.ts';
+import { LOG_FILES, logFile } from '../../races/logs/race-log-format.ts';
+import { RACES_LOGS_VARIABLE } from '../../races/race-request.ts';
 import { ControlLinks } from '../../start/control-links.ts';
 import { type Hub, reachableAt } from '../../start/distributed.ts';
 import { FATAL_VARIABLE } from '../../start/fatal-errors.ts';
@@ -63,6 +67,8 @@ const ANSWER_WITHIN = 1000;
 const ANSWER_EVERY = 10;
 /** Bytes of a ring in one message. */
 const RING_PIECE = 1 << 16;
+/** Bytes of a file in one message. */
+const LOG_PIECE = 3 << 16;
 
 /** Serves the launcher at the other end of standard input and output until the job has ended. */
 export async function runAgent(): Promise<never> {
@@ -146,6 +152,8 @@ class RunningJob {
   readonly #fd: number;
   readonly #control: Control;
   readonly #running: Set<number>;
+  /** For the files of ranks that are searched for races. */
+  readonly #logs: string | undefined;
   #links: ControlLinks | undefined;
   /** Of ranks that have not ended their output. */
   readonly #sources = new Set<Readable>();
@@ -160,7 +168,9 @@ class RunningJob {
     const { size, ranks, events, records, execArgv, timeout } = job;
     const address = hostAddress();
     const here = { [HOST_VARIABLE]: job.host, ...(address !== undefined && { [ADDRESS_VARIABLE]: address }) };
-    const own = { ...process.env, ...job.env, ...here };
+    this.#logs = job.logs ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
+    const logs = this.#logs === undefined ? {} : { [RACES_LOGS_VARIABLE]: this.#logs };
+    const own = { ...process.env, ...job.env, ...here, ...logs };
     const script = resolveScript(job.script, execArgv, own);
     this.#native = native;
     this.#job = job;
@@ -255,6 +265,7 @@ class RunningJob {
     for (const rank of this.#running) this.ranks.signal(rank, 'SIGKILL');
     this.ranks.endLeftovers();
     killMarked(this.#mark);
+    this.#removeLogs();
     this.#guardian.close(false);
   }
 
@@ -268,7 +279,11 @@ class RunningJob {
       (process.stdout.writableNeedDrain || performance.now() - this.#said < OUTPUT_WITHIN)
     )
       await pause(ANSWER_EVERY);
-    for (const rank of this.#job.ranks) await this.#sendRing(rank);
+    for (const rank of this.#job.ranks) {
+      await this.#sendRing(rank);
+      await this.#sendLogs(rank);
+    }
+    this.#removeLogs();
     this.#guardian.close(true);
     closeSync(this.#fd);
   }
@@ -346,6 +361,25 @@ class RunningJob {
       tell({ ring: Buffer.from(ring.subarray(at, Math.min(used, at + RING_PIECE))).toString('base64'), rank });
       while (process.stdout.writableNeedDrain) await pause(1);
     }
+  }
+
+  async #sendLogs(rank: number): Promise<void> {
+    if (this.#logs === undefined) return;
+    const piece = Buffer.alloc(LOG_PIECE);
+    for (const file of LOG_FILES) {
+      const path = logFile(this.#logs, rank, file);
+      if (!existsSync(path)) continue;
+      const fd = openSync(path, 'r');
+      for (let n = readSync(fd, piece); n > 0; n = readSync(fd, piece)) {
+        tell({ log: piece.toString('base64', 0, n), file, rank });
+        while (process.stdout.writableNeedDrain) await pause(1);
+      }
+      closeSync(fd);
+    }
+  }
+
+  #removeLogs(): void {
+    if (this.#logs !== undefined) rmSync(this.#logs, { recursive: true, force: true });
   }
 
   #wake(): void {

@@ -3,6 +3,7 @@
  * output of whatever has started the agent. Output of ranks is text of Latin-1, a character a byte.
  */
 import type { Readable, Writable } from 'node:stream';
+import type { LogFile } from '../../races/logs/race-log-format.ts';
 import type { Hub } from '../../start/distributed.ts';
 
 /** The job, as an agent is told of it. */
@@ -21,6 +22,8 @@ export interface HostJob {
   /** Records that each rank keeps, and bits of `Records`. */
   readonly events: number;
   readonly records: number;
+  /** Whether races are searched for: the ranks' files are wanted in the end. */
+  readonly logs: boolean;
   /** Process and descriptor of the control memory of an agent of the same place, if there is one already. */
   readonly control: readonly [pid: number, fd: number] | undefined;
   /** If this agent keeps its control memory like that of other places (start/control-links.ts). */
@@ -100,6 +103,8 @@ export type Report =
   | { readonly read: number }
   /** What a rank has recorded: a piece of its ring, in base64. */
   | { readonly ring: string; readonly rank: number }
+  /** What a rank has told the search for races: a piece of one of its files, in base64. */
+  | { readonly log: string; readonly file: LogFile; readonly rank: number }
   /** Nothing is left of the job here. `clock` is the host's, in nanoseconds. */
   | { readonly bye: true }
   | { readonly alive: number };

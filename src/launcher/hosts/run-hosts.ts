@@ -33,6 +33,7 @@ import { AgentLink, type LinkWatcher } from './agent-link.ts';
 import { sentEnvironment } from './environment.ts';
 import type { HostJob, Report } from './frames.ts';
 import type { HostRanks } from './host-list.ts';
+import { HostLogs } from './host-logs.ts';
 import { leads, placesOf } from './host-places.ts';
 import { HostRings } from './host-rings.ts';
 import { InputFeed } from './input-feed.ts';
@@ -44,6 +45,8 @@ export interface HostsOptions extends LaunchOptions {
   readonly ssh?: readonly string[] | undefined;
   /** The working directory of the ranks, the same on each host. */
   readonly folder: string;
+  /** Races are searched for: where the ranks' files are wanted when the job has ended. */
+  readonly logs?: string | undefined;
 }
 
 /** Milliseconds that the ranks of all hosts have to say what they wait in. */
@@ -51,7 +54,7 @@ const ANSWER_WITHIN = 1500;
 /** How long after the start of the last rank they may still take all processor time. */
 const SETTLE_MS = 5000;
 const LOOK_EVERY = 50;
-/** How long the hosts may take to say that nothing is left. */
+/** How long the hosts may take to say that nothing is left, after the job has ended or sent the last of its files. */
 const BYE_MS = 15_000;
 /** Milliseconds for which output is still awaited when the hosts have said that. */
 const OUTPUT_WITHIN = 1000;
@@ -86,6 +89,7 @@ class HostsJob implements LinkWatcher {
   readonly #ended = new Set<number>();
   readonly #streams: (readonly [Readable, Readable])[] = [];
   readonly #rings = new HostRings();
+  readonly #logs: HostLogs;
   /** Ranks of whose failure the agents know. */
   readonly #told = new Set<number>();
   #asked = false;
@@ -96,10 +100,13 @@ class HostsJob implements LinkWatcher {
   readonly #gone = new Set<AgentLink>();
   readonly #ready = new Map<AgentLink, { readonly fd: number; readonly hub: Hub | undefined }>();
   #changed: (() => void) | undefined;
+  /** When the hosts must have said that nothing is left. */
+  #byeBy = 0;
 
   constructor(options: HostsOptions) {
     const { size } = options;
     this.#options = options;
+    this.#logs = new HostLogs(options.logs);
     const buffer = new ArrayBuffer(controlBytes(size, 'none'));
     this.#control = { ...viewControl(buffer, size, 'none'), reports: new Uint8Array(size * REPORT_BYTES) };
     formatControl(this.#control);
@@ -133,6 +140,7 @@ class HostsJob implements LinkWatcher {
     this.#input.stop();
     for (const link of this.#links) link.send({ end: true });
     await this.#allGone();
+    this.#logs.completeClocks(this.#links);
     for (const pair of this.#streams) for (const stream of pair) stream.push(null);
     await this.#output.drained(OUTPUT_WITHIN);
     this.#output.showFatal(result.failure?.rank);
@@ -218,6 +226,7 @@ class HostsJob implements LinkWatcher {
       timeout,
       events,
       records,
+      logs: this.#logs.areWanted,
       control,
       links,
     };
@@ -258,7 +267,10 @@ class HostsJob implements LinkWatcher {
       if (waits !== undefined) report(this.#control, rank, waits);
     } else if ('read' in said) this.#input.taken(said.read);
     else if ('ring' in said) this.#rings.keep(said.rank, said.ring);
-    else if ('bye' in said) {
+    else if ('log' in said) {
+      this.#byeBy = performance.now() + BYE_MS;
+      this.#logs.keep(said);
+    } else if ('bye' in said) {
       this.#gone.add(link);
       link.leave();
     }
@@ -423,10 +435,10 @@ class HostsJob implements LinkWatcher {
   }
 
   async #allGone(): Promise<void> {
-    const deadline = performance.now() + BYE_MS;
+    this.#byeBy = performance.now() + BYE_MS;
     // An agent that was never told of a job says goodbye as well.
     const isGone = (link: AgentLink): boolean => this.#gone.has(link) || link.hello === undefined;
-    await this.#until(() => performance.now() > deadline || this.#links.every(isGone));
+    await this.#until(() => performance.now() > this.#byeBy || this.#links.every(isGone));
   }
 }
 

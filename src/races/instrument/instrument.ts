@@ -14,7 +14,7 @@
  * The order of evaluation is the program's own. An assignment is told before its right side is evaluated, unless that
  * waits for something: then it is `__races.assign(a, i, 7, v)`.
  */
-import { type AnyNode, type Options, parse } from 'acorn';
+import { type AnyNode, type Comment, type Options, parse } from 'acorn';
 import { NAME, preludeOf } from './module-prelude.ts';
 import { METHODS } from './program-methods.ts';
 
@@ -50,16 +50,17 @@ export function instrument(source: string, url: string, isModule: boolean): stri
     locations: true,
   };
   let program: Node;
+  const comments: Comment[] = [];
   try {
-    program = parse(source, options) as Node;
+    program = parse(source, { ...options, onComment: comments }) as Node;
   } catch {
     return undefined;
   }
-  const rewriting = new Rewriting(source);
+  const rewriting = new Rewriting(source, comments);
   rewriting.visit(program, undefined, undefined);
   const result = rewriting.finish(program, url);
   try {
-    // Comments with parentheses in odd places would spoil it: then the module stays as it is.
+    // What cannot be parsed would be our mistake: then the module stays as it is.
     if (result !== undefined) parse(result, options);
   } catch {
     return undefined;
@@ -69,13 +70,19 @@ export function instrument(source: string, url: string, isModule: boolean): stri
 
 class Rewriting {
   readonly #source: string;
+  /** The same without what stands in comments. */
+  readonly #bare: string;
   readonly #edits: Edit[] = [];
   readonly #places: string[] = [];
   /** Within `a?.b`, where nothing may be evaluated on its own. */
   #chains = 0;
 
-  constructor(source: string) {
+  constructor(source: string, comments: readonly Comment[]) {
     this.#source = source;
+    let bare = '';
+    for (const { start, end } of comments)
+      bare += source.slice(bare.length, start) + source.slice(start, end).replace(/[^\n]/g, ' ');
+    this.#bare = bare + source.slice(bare.length);
   }
 
   #place({ loc }: Node): number {
@@ -178,7 +185,7 @@ class Rewriting {
 
   /** Replaces what is between two nodes; parentheses that belong to them stay. */
   #cut(from: number, to: number, text: string): void {
-    const between = this.#source.slice(from, to);
+    const between = this.#bare.slice(from, to);
     const opens = (between.match(/\(/g) ?? []).length;
     const closes = (between.match(/\)/g) ?? []).length;
     const lines = (between.match(/\n/g) ?? []).length;
@@ -203,9 +210,9 @@ class Rewriting {
   #method(node: Node, callee: Node, object: Node, name: string): void {
     const place = this.#place(callee['property'] as Node);
     const given = node['arguments'] as Node[];
-    const open = this.#source.indexOf('(', callee.end);
+    const open = this.#bare.indexOf('(', callee.end);
     this.#insert(node.start, `${NAME}.call(`, -(node.end - node.start));
-    const between = this.#source.slice(object.end, open + 1);
+    const between = this.#bare.slice(object.end, open + 1);
     const closes = (between.match(/\)/g) ?? []).length;
     const lines = (between.match(/\n/g) ?? []).length;
     const text = `${')'.repeat(closes)}, "${name}", ${place}${given.length > 0 ? ', ' : ''}${'\n'.repeat(lines)}`;

@@ -1,10 +1,12 @@
 /**
- * The analysis of files that ranks have written: their events are merged in the order of time. An event that takes
- * something waits until it was given, should clocks differ.
+ * The analysis of files that ranks have written: their events are merged in the order of time. Clocks of several hosts
+ * are set by what was compared (host-clock.ts). That is not exact, so an event that takes something waits until it was
+ * given, as far as the two can be told apart from others: all but atomic calls on words.
  */
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { type AnalysisOptions, RaceAnalysis } from '../race-analysis.ts';
-import type { RaceReport } from '../race-findings.ts';
+import { type RaceReport, withoutRanks } from '../race-findings.ts';
+import { correction, readClock } from './host-clock.ts';
 import { logFile, TEXT } from './race-log-format.ts';
 
 const ROOM = 2 ** 17;
@@ -20,9 +22,11 @@ class RankLog {
   length = 0;
   time = 0;
   data = new Float64Array(0);
+  readonly #timeOf: (time: number) => number;
 
-  constructor(folder: string, rank: number) {
+  constructor(folder: string, rank: number, timeOf: (time: number) => number) {
     this.rank = rank;
+    this.#timeOf = timeOf;
     this.#file = openSync(logFile(folder, rank), 'r');
   }
 
@@ -42,7 +46,7 @@ class RankLog {
       if (!this.#has(3 + second)) return false;
       this.kind = kind;
       this.length = second;
-      this.time = third;
+      this.time = this.#timeOf(third);
       this.data = this.#room.subarray(this.#begin + 3, this.#begin + 3 + second);
       this.#begin += 3 + second;
       return true;
@@ -79,28 +83,54 @@ class RankLog {
   }
 }
 
-/** @param size ranks of the job; those without a file have not told anything */
-export function analyzeLogs(folder: string, size: number, options: AnalysisOptions): RaceReport {
+/**
+ * @param size ranks of the job; those without a file have not told anything
+ * @param firstOf of a job on several hosts: by rank, the first rank of its host
+ */
+export function analyzeLogs(
+  folder: string,
+  size: number,
+  options: AnalysisOptions,
+  firstOf?: readonly number[],
+): RaceReport {
   const analysis = new RaceAnalysis(size, options);
   const ranks = Array.from({ length: size }, (_, rank) => rank);
   const missing = ranks.filter((rank) => !existsSync(logFile(folder, rank)));
-  const all = ranks.filter((rank) => !missing.includes(rank)).map((rank) => new RankLog(folder, rank));
+  const all = ranks
+    .filter((rank) => !missing.includes(rank))
+    .map((rank) => {
+      const samples = firstOf === undefined ? [] : readClock(folder, firstOf[rank]);
+      return new RankLog(folder, rank, correction(samples));
+    });
+  let late = 0;
   try {
-    merge(analysis, all);
+    late = merge(analysis, all, firstOf !== undefined);
   } finally {
     for (const log of all) log.close();
   }
-  if (missing.length === 0) return analysis.report;
-  const who =
-    missing.length === 1 ? `rank ${missing[0]}` : `${missing.length} ranks (${missing.slice(0, 8).join(', ')})`;
-  return { ...analysis.report, unseen: [...analysis.report.unseen, `${who}: nothing was written`] };
+  const report = withoutRanks(analysis.report, missing);
+  return firstOf === undefined ? report : { ...report, clocks: clocksOf(folder, firstOf, late) };
 }
 
-function merge(analysis: RaceAnalysis, all: readonly RankLog[]): void {
+/** @param late events that had to wait for what they take */
+function clocksOf(folder: string, firstOf: readonly number[], late: number): RaceReport['clocks'] {
+  const firsts = [...new Set(firstOf)];
+  const samples = firsts.flatMap((rank) => readClock(folder, rank));
+  return { hosts: firsts.length, within: Math.max(0, ...samples.map(({ within }) => within)) / 1000, late };
+}
+
+/**
+ * @param several clocks
+ * @returns how many events had to wait for what they take
+ */
+function merge(analysis: RaceAnalysis, all: readonly RankLog[], several: boolean): number {
+  let late = 0;
   const step = (log: RankLog): boolean => log.next((id, text) => analysis.text(log.rank, id, text));
   let logs = all.filter(step);
   /** Those that wait for what others give, since the last event. */
   const waiting = new Set<RankLog>();
+  /** Those that are known to be late. */
+  const known = new Set<RankLog>();
   while (logs.length > 0) {
     let first: RankLog | undefined;
     let next = Number.POSITIVE_INFINITY;
@@ -113,10 +143,13 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[]): void {
     }
     const isForced = first === undefined;
     first ??= logs.reduce((a, b) => (b.time < a.time ? b : a));
-    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data)) {
+    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data, several)) {
+      if (!known.has(first)) late++;
+      known.add(first);
       waiting.add(first);
       continue;
     }
+    known.delete(first);
     waiting.clear();
     do {
       analysis.event(first.rank, first.kind, first.data, first.length);
@@ -124,6 +157,7 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[]): void {
         logs = logs.filter((log) => log !== first);
         break;
       }
-    } while (!isForced && first.time <= next && analysis.isReady(first.rank, first.kind, first.data));
+    } while (!isForced && first.time <= next && analysis.isReady(first.rank, first.kind, first.data, several));
   }
+  return late;
 }

@@ -1,21 +1,19 @@
 /** Writes what a rank tells to a file of its own. The clock is that of the host: all its ranks have the same. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import type { RaceSink } from '../race-events.ts';
-import { logFile, TEXT } from './race-log-format.ts';
+import { EventRoom } from './event-room.ts';
+import { logFile } from './race-log-format.ts';
 
-const ROOM = 32_768;
-
-function now(): number {
+/** Nanoseconds, by the clock of this host. */
+export function now(): number {
   return Number(process.hrtime.bigint());
 }
 
 export class RaceLogWriter implements RaceSink {
   readonly isPrompt = false;
   readonly #rank: number;
-  #room = new Float64Array(ROOM);
-  #used = 0;
+  readonly #room = new EventRoom(() => this.flush());
   #file: number | undefined;
-  #time: number | undefined;
   #isClosed = false;
 
   constructor(rank: number) {
@@ -29,48 +27,19 @@ export class RaceLogWriter implements RaceSink {
     this.flush();
   }
 
-  at(time: number | undefined): number {
-    this.#time = time;
-    return now();
-  }
-
   text(id: number, text: string): void {
-    const bytes = Buffer.from(text);
-    const words = Math.ceil(bytes.length / 8);
-    this.#need(3 + words);
-    const at = this.#used;
-    this.#room[at] = TEXT;
-    this.#room[at + 1] = id;
-    this.#room[at + 2] = bytes.length;
-    new Uint8Array(this.#room.buffer, 8 * (at + 3), bytes.length).set(bytes);
-    this.#used += 3 + words;
+    this.#room.text(id, text);
   }
 
   event(kind: number, data: Float64Array, length: number): void {
-    this.#need(3 + length);
-    const room = this.#room;
-    let at = this.#used;
-    room[at++] = kind;
-    room[at++] = length;
-    room[at++] = this.#time ?? now();
-    for (let i = 0; i < length; i++) room[at++] = data[i];
-    this.#used = at;
-  }
-
-  #need(numbers: number): void {
-    if (this.#used + numbers <= this.#room.length) return;
-    if (this.#file !== undefined) this.flush();
-    if (this.#used + numbers <= this.#room.length) return;
-    const more = new Float64Array(2 * Math.max(this.#room.length, this.#used + numbers));
-    more.set(this.#room.subarray(0, this.#used));
-    this.#room = more;
+    this.#room.event(kind, data, length, now());
   }
 
   flush(): void {
     if (this.#file === undefined) return;
-    const bytes = new Uint8Array(this.#room.buffer, 0, 8 * this.#used);
+    const { bytes } = this.#room;
     for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at);
-    this.#used = 0;
+    this.#room.used = 0;
   }
 
   close(): void {

@@ -70,7 +70,7 @@ function watchMeetings(
 function watchCollectives(watch: RaceTeller, communicator: Communicator, key: string): void {
   const { rank, size } = communicator;
   const methods = communicator as unknown as Methods;
-  const arrive = (call: Pick<CollectiveCall, 'name' | 'root'>, number: number): void => {
+  const arrive = (call: CollectiveCall<unknown>, number: number): void => {
     const meeting = MEETINGS[call.name] ?? Meeting.ALL;
     watch
       .begin(key)
@@ -82,32 +82,33 @@ function watchCollectives(watch: RaceTeller, communicator: Communicator, key: st
       .tell(RaceEvent.ARRIVED);
   };
   const leave = (number: number): void => watch.begin(key).add(number).add(rank).tell(RaceEvent.LEFT);
-  /** Told at the time before the call, since others may learn of it before it returns. @returns its number */
-  const entered = (call: CollectiveCall<unknown>, before: number, since: number): number => {
-    const { sequence } = communicator;
-    if (sequence === before) return -1;
-    watch.at(since);
-    arrive(call, sequence);
-    watch.at(undefined);
-    return sequence;
+  /**
+   * Tells before the call what its number will be, since others may learn of it before it returns. If it then gets
+   * none, it was no collective, or was refused: whoever gets the number next arrives again.
+   * @returns the number
+   */
+  const arrives = (call: CollectiveCall<unknown>): number => {
+    const number = communicator.sequence + 1;
+    arrive(call, number);
+    return number;
   };
   const { collective, collectiveSync, begin } = methods;
   replace(methods, 'collective', (...args) => {
-    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const number = arrives(args[0] as CollectiveCall<unknown>);
     const begun = collective.apply(communicator, args) as { operation: unknown; promise: Promise<void> };
-    const number = entered(args[0] as CollectiveCall<unknown>, before, since);
-    return { operation: begun.operation, promise: begun.promise.then(() => leave(number)) };
+    const isEntered = communicator.sequence === number;
+    return { operation: begun.operation, promise: begun.promise.then(() => isEntered && leave(number)) };
   });
   replace(methods, 'collectiveSync', (...args) => {
-    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const number = arrives(args[0] as CollectiveCall<unknown>);
     const result = collectiveSync.apply(communicator, args);
-    leave(entered(args[0] as CollectiveCall<unknown>, before, since));
+    if (communicator.sequence >= number) leave(number);
     return result;
   });
   replace(methods, 'begin', (...args) => {
-    const [before, since] = [communicator.sequence, watch.at(undefined)];
+    const number = arrives(args[2] as CollectiveCall<unknown>);
     const operation = begin.apply(communicator, args) as GeneratorOperation<unknown>;
-    const number = entered(args[2] as CollectiveCall<unknown>, before, since);
+    if (communicator.sequence !== number) return operation;
     const { advance } = operation;
     let isOver = false;
     replace(operation, 'advance', () => {

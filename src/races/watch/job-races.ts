@@ -1,7 +1,8 @@
 /**
  * Races of ranks that are processes or threads: each writes what it tells to a file of its own, and the files are
  * analyzed when the job has ended. Under `onesided run` the launcher does that; elsewhere rank 0 does, as it exits,
- * once all ranks have come to the end of the job together.
+ * once all ranks have come to the end of the job together. If races are thrown and there is a launcher, ranks ask it
+ * instead, each time they tell something (live/).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import type { RaceWatch } from '../../job/race-watch.ts';
+import { type LivePlace, RaceAsker } from '../live/race-asker.ts';
 import { analyzeLogs } from '../logs/race-log-reader.ts';
 import { RaceLogWriter } from '../logs/race-log-writer.ts';
 import { RaceAnalysis } from '../race-analysis.ts';
@@ -16,6 +18,7 @@ import type { RaceSink } from '../race-events.ts';
 import type { Race } from '../race-findings.ts';
 import { analysisOf, type RaceRequest } from '../race-request.ts';
 import { describeRace, showReport } from '../race-text.ts';
+import { ClockComparison } from './clock-comparison.ts';
 import { RankWatch } from './rank-watch.ts';
 import { replace } from './window-watch.ts';
 
@@ -28,8 +31,24 @@ export interface JobRaces {
   begin(world: Communicator): Promise<void>;
 }
 
-/** @param folder of the launcher; absent: none of ours has started this rank */
-export function watchRank(rank: number, size: number, request: RaceRequest, folder: string | undefined): JobRaces {
+/** What the launcher has made. Neither: none of ours has started this rank. */
+export interface RacePlaces {
+  /** For the ranks' files. */
+  readonly folder: string | undefined;
+  /** Where ranks ask. */
+  readonly live: LivePlace | undefined;
+  /** Of a job on several hosts: by rank, the first rank of its host. */
+  readonly hosts: readonly number[] | undefined;
+}
+
+export function watchRank(
+  rank: number,
+  size: number,
+  request: RaceRequest,
+  { folder, live, hosts }: RacePlaces,
+): JobRaces {
+  const asker = live === undefined ? undefined : RaceAsker.at(live, rank, size);
+  if (asker !== undefined) return { watch: new RankWatch(rank, asker), begin: () => Promise.resolve() };
   const log = new RaceLogWriter(rank);
   if (folder !== undefined) log.open(folder);
   process.on('exit', () => log.close());
@@ -37,7 +56,10 @@ export function watchRank(rank: number, size: number, request: RaceRequest, fold
   return {
     watch,
     async begin(world) {
-      if (folder !== undefined) return;
+      if (folder !== undefined) {
+        if (hosts?.length === size) await new ClockComparison(rank, hosts, folder).begin(world);
+        return;
+      }
       const name = new Uint8Array(FOLDER_BYTES);
       const own = rank === 0 ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
       if (own !== undefined) Buffer.from(name.buffer).write(own);
@@ -86,7 +108,6 @@ function throwing(log: RaceSink, rank: number, size: number, request: RaceReques
   const analysis = new RaceAnalysis(size, { ...analysisOf(request), found: (race) => (last = race) });
   return {
     isPrompt: true,
-    at: (time) => log.at(time),
     text(id, text) {
       log.text(id, text);
       analysis.text(rank, id, text);

@@ -34,6 +34,8 @@ export class RaceTeller {
   /** Loads and stores that were not told yet: they are told before anything else is. */
   readonly #held = new Set<RankMemory>();
   #isClosed = false;
+  /** Changes with each event that is no load or store. */
+  step = 0;
 
   constructor(rank: number, sink: RaceSink) {
     this.rank = rank;
@@ -60,6 +62,7 @@ export class RaceTeller {
 
   /** The first number of an event. */
   begin(scope: string): this {
+    this.step++;
     if (this.#held.size > 0) this.#tellHeld();
     this.#length = 0;
     return this.add(this.text(scope));
@@ -82,11 +85,6 @@ export class RaceTeller {
 
   tell(kind: number): void {
     if (!this.#isClosed) this.#sink.event(kind, this.#data, this.#length);
-  }
-
-  /** What is told until `now` happened at that time, before a call that blocks. */
-  at(time: number | undefined): number {
-    return this.#sink.at(time);
   }
 
   /** @returns the number of an epoch */
@@ -153,7 +151,10 @@ export class RaceTeller {
   }
 
   tellAccess(memory: RankMemory, { part, low, high, writes, site, call }: Readonly<HeldAccess>, type: number): void {
-    if (type >= 0 && this.#held.size > 0) this.#tellHeld();
+    if (type >= 0) {
+      this.step++;
+      if (this.#held.size > 0) this.#tellHeld();
+    }
     const [line, name] = [this.text(raceRuntime().sites[site] ?? '?'), this.text(call)];
     const window = part === undefined ? 0 : this.text(part.window);
     this.#length = 0;
@@ -190,6 +191,9 @@ class RankMemory implements TrackedMemory {
   /** Loads and stores that were not told yet, by line. */
   readonly #held = new Map<number, HeldAccess>();
   #last: HeldAccess | undefined;
+  /** What was told at once since its step, in the same way. */
+  readonly #told = new Map<number, { low: number; high: number }>();
+  #toldIn = 0;
 
   constructor(teller: RaceTeller, number: number) {
     this.#teller = teller;
@@ -199,6 +203,7 @@ class RankMemory implements TrackedMemory {
   touch(low: number, high: number, writes: number, site: number, call: string, type: number): void {
     let held = this.#last;
     if (type >= 0 || this.#teller.isPrompt) {
+      if (type < 0 && this.#isTold(low, high, 2 * site + writes)) return;
       this.#teller.tellAccess(this, { part: this.#partOf(low, high), low, high, writes, site, call }, type);
       return;
     }
@@ -215,6 +220,26 @@ class RankMemory implements TrackedMemory {
     else if (this.#held.size === 0) this.#teller.hold(this);
     this.#last = { part: this.#partOf(low, high), low, high, writes, site, call };
     this.#held.set(2 * site + writes, this.#last);
+  }
+
+  /**
+   * Whether this line has told these bytes since anything else was told. The rank has taken and completed nothing
+   * since, so telling it again finds no other race: whoever accesses these bytes meanwhile is compared with what was
+   * told.
+   */
+  #isTold(low: number, high: number, line: number): boolean {
+    const { step } = this.#teller;
+    if (this.#toldIn !== step) this.#told.clear();
+    this.#toldIn = step;
+    const told = this.#told.get(line);
+    if (told === undefined || low > told.high || high < told.low) {
+      this.#told.set(line, { low, high });
+      return false;
+    }
+    if (low >= told.low && high <= told.high) return true;
+    told.low = Math.min(told.low, low);
+    told.high = Math.max(told.high, high);
+    return false;
   }
 
   #partOf(low: number, high: number): SharedPart | undefined {

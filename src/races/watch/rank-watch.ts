@@ -6,7 +6,7 @@ import { RaceEvent } from '../race-events.ts';
 import { watchCommunicator, watchSupersteps } from './communicator-watch.ts';
 import { RaceTeller } from './race-teller.ts';
 import { watchedSchemes } from './scheme-watch.ts';
-import { WindowWatch } from './window-watch.ts';
+import { tellWindow, WindowWatch } from './window-watch.ts';
 
 export class RankWatch extends RaceTeller implements RaceWatch {
   readonly #windows = new Map<string, WindowWatch>();
@@ -16,6 +16,10 @@ export class RankWatch extends RaceTeller implements RaceWatch {
     const title = this.text(name);
     this.begin(key).add(title).addAll(group.worldRanks).tell(RaceEvent.COMMUNICATOR);
     watchCommunicator(this, communicator as Communicator, key);
+  }
+
+  made(parts: object): void {
+    tellWindow(this, parts as WindowParts);
   }
 
   schemes<Parts extends object>(parts: Parts): Parts {

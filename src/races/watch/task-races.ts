@@ -46,7 +46,6 @@ export class TaskRaces {
         analysis.event(rank, kind, data, length);
         if (this.#last !== undefined) this.#found();
       },
-      at: () => 0,
     };
     return new RankWatch(rank, sink);
   }

@@ -19,6 +19,22 @@ const KINDS = { put: OpKind.PUT, get: OpKind.GET, accumulate: OpKind.UPDATE } as
 type Method = (...args: unknown[]) => unknown;
 type Methods = Record<string, Method | undefined>;
 
+/** Told before any other rank can access the window. */
+export function tellWindow(watch: RaceTeller, { trace: key, local, name, attachments }: WindowParts): void {
+  const dynamic = attachments === undefined ? 0 : 1;
+  const [title, ranks] = [watch.text(name), watch.text(communicatorOf(key))];
+  const memory = dynamic === 1 || local.byteLength === 0 ? 0 : watch.memoryOf(bufferOf(local));
+  watch
+    .begin(key)
+    .add(title)
+    .add(ranks)
+    .add(memory)
+    .add(byteOffsetOf(local))
+    .add(memory === 0 ? 0 : local.byteLength)
+    .add(dynamic)
+    .tell(RaceEvent.WINDOW);
+}
+
 interface OpenEpoch {
   readonly kind: string;
   readonly site: string;
@@ -46,17 +62,6 @@ export class WindowWatch implements Accesses {
     this.#watch = watch;
     this.#parts = parts;
     this.#key = parts.trace;
-    const { local, name, attachments } = parts;
-    const dynamic = attachments === undefined ? 0 : 1;
-    const [title, ranks] = [watch.text(name), watch.text(communicatorOf(this.#key))];
-    watch.begin(this.#key).add(title).add(ranks);
-    const memory = dynamic === 1 || local.byteLength === 0 ? 0 : watch.memoryOf(bufferOf(local));
-    watch
-      .add(memory)
-      .add(byteOffsetOf(local))
-      .add(memory === 0 ? 0 : local.byteLength)
-      .add(dynamic);
-    watch.tell(RaceEvent.WINDOW);
   }
 
   /** Operations are always complete some time; flushes must come here to say so. */
@@ -206,21 +211,23 @@ export class WindowWatch implements Accesses {
   }
 
   #watchNotifications(methods: Methods): void {
-    const { putNotify } = methods;
-    const watch = this.#watch;
+    const { put, putNotify } = methods;
+    let notified = -1;
+    // `putNotify` puts, and then notifies: the target may see that before the call returns.
+    replace(methods, 'put', (...args) => {
+      const result = put!.apply(methods, args);
+      if (notified >= 0) this.#watch.begin(this.#key).add(notified).tell(RaceEvent.NOTIFIED);
+      return result;
+    });
     replace(methods, 'putNotify', (...args) => {
-      // The target may see it before the call returns.
-      watch.at(watch.at(undefined));
+      notified = args[1] as number;
       try {
-        const result = putNotify!.apply(methods, args);
-        const target = args[1] as number;
-        if (target >= 0) watch.begin(this.#key).add(target).tell(RaceEvent.NOTIFIED);
-        return result;
+        return putNotify!.apply(methods, args);
       } finally {
-        watch.at(undefined);
+        notified = -1;
       }
     });
-    const took: Around = { after: () => watch.begin(this.#key).tell(RaceEvent.TOOK) };
+    const took: Around = { after: () => this.#watch.begin(this.#key).tell(RaceEvent.TOOK) };
     around(methods, 'waitNotify', took);
     around(methods, 'testNotify', { ...took, isPolling: true });
   }

@@ -109,6 +109,8 @@ function* makeTogether(making: Making, agreed: Agreement, undo: Undo): Generator
       const mapping = new Mapping(comm, `window ${making.name}`, records, offer, first, undo);
       const materials = { channels, device, wire: wire!, closing, mapping, trace, undo };
       parts = { ...assemble(making, agreed, materials), trace, number };
+      // Before others can access it.
+      comm.job.races?.made(parts);
     }
   } catch (error) {
     failure ??= error;
