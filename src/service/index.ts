@@ -16,6 +16,7 @@ import { ServiceWindow } from './window/service-window.ts';
 export { KeyvStore } from './keyv-store.ts';
 export type {
   CodecName,
+  CodecOf,
   CustomCodec,
   EntryOptions,
   EntryWaitOptions,

@@ -59,12 +59,16 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
   it('refuses another number of places, and names that are none', async () => {
     const name = fresh();
     await join(name, 3);
+    const service = await join(name);
     await expect(Service.join(name, { places: 4 })).rejects.toMatchObject({
       code: 'ERR_SERVICE_MISMATCH',
       message: expect.stringMatching(/has 3 places.*asks for 4/),
     });
-    for (const wrong of ['', 'a/b', '../x', 'x'.repeat(101), 7, null, undefined])
-      await expect(Service.join(wrong as string)).rejects.toMatchObject({ code: 'ERR_ARG' });
+    for (const wrong of ['', 'a/b', '../x', 'x'.repeat(101), 7, null, undefined]) {
+      const refused = { name: 'TypeError', code: 'ERR_ARG' };
+      await expect(Service.join(wrong as string)).rejects.toMatchObject(refused);
+      await expect(service.counter(wrong as string)).rejects.toMatchObject(refused);
+    }
     for (const places of [0, 1001, 1.5, Number.NaN, '3'])
       await expect(Service.join(name, { places: places as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
     await expect(Service.join(name, { place: 3 } as object)).rejects.toThrow(/did you mean "places"/);
@@ -271,7 +275,8 @@ describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () =>
   it('allows as many calls as it says, over all members, and each key its own', async () => {
     const name = fresh();
     const options = { rate: 5, per: 1e6 };
-    const [one, two] = [await (await join(name)).limiter('l', options), await (await join(name)).limiter('l', options)];
+    const services = [await join(name), await join(name)];
+    const [one, two] = [await services[0]!.limiter('l', options), await services[1]!.limiter('l', options)];
     expect(one.take('a')).toEqual({ allowed: true, remaining: 4, retryAfter: 0 });
     expect(two.take('a', 3)).toEqual({ allowed: true, remaining: 1, retryAfter: 0 });
     expect(two.take('a', 2)).toMatchObject({ allowed: false, remaining: 1 });
@@ -286,6 +291,10 @@ describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () =>
     expect(two.take('a').remaining).toBe(4);
     for (const cost of [0, 6, 1.5, '1'])
       expect(() => one.take('a', cost as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    expect(() => one.take(7 as never)).toThrow(/^RateLimiter\.take: key must be a string, not 7$/);
+    expect(() => one.reset(null as never)).toThrow(/^RateLimiter\.reset: key must be a string, not null$/);
+    await services[0]!.leave();
+    expect(() => one.take('a')).toThrow(/^RateLimiter\.take: this member/);
     await expect((await join(name)).limiter('l', { rate: 6, per: 1e6 })).rejects.toThrow(/rate 5.*rate 6/);
   });
 
