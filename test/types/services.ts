@@ -4,7 +4,14 @@
  */
 import Keyv from 'keyv';
 import { Lock, Op } from 'onesided';
-import { KeyvStore, type Service, type SharedMap, type SharedMapOptions } from 'onesided/service';
+import {
+  KeyvStore,
+  type Service,
+  type ServiceQueue,
+  type ServiceWindow,
+  type SharedMap,
+  type SharedMapOptions,
+} from 'onesided/service';
 
 interface Session {
   readonly seen: number;
@@ -59,6 +66,15 @@ export async function others(service: Service): Promise<void> {
   const win = await service.window('w', Float64Array, 8);
   win.accumulate(Float64Array.of(1), 0, 0, Op.SUM);
   (await win.lock(0, Lock.EXCLUSIVE, 0, { timeout: 5 })).abandoned?.toFixed();
+  // `Float64Array` in a type is one with any kind of memory.
+  const named: ServiceWindow<Float64Array> = win;
+  const queues: { jobs?: ServiceQueue<Int32Array> } = {};
+  queues.jobs = await service.queue('q', Int32Array, 8, { length: 2 });
+  named.fetchAndOp(null, new Float64Array(1), 0, 0, Op.NO_OP);
+  const flags: ServiceWindow<BigUint64Array> = await service.window('flags', BigUint64Array, 8);
+  flags.getAccumulate(BigUint64Array.of(1n), new BigUint64Array(1), 0, 0, Op.BOR);
+  // @ts-expect-error not defined on numbers with fractions
+  named.fetchAndOp(Float64Array.of(1), new Float64Array(1), 0, 0, Op.BOR);
   // @ts-expect-error other elements
   win.put(Int32Array.of(1), 0);
   // @ts-expect-error not defined on numbers with fractions
