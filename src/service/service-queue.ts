@@ -8,8 +8,8 @@
  *
  * An entry in the hand of a dead member is given again, before those in the queue. A hand whose POSITION is not before
  * HEAD is none: its member died before HEAD + 1, and the entry is in the queue still. Handed on, it is in two hands for
- * a moment; if that member dies, too, both have the same POSITION, and are taken for one. A member whose own hands are
- * all full of what dead ones at its place have left takes one of those over where it is: NAME changes, in one store.
+ * a moment; if that member dies, too, both have the same POSITION, and are taken for one. A member all of whose hands
+ * are full of what dead ones at its place have left takes one of those over where it is: NAME changes, in one store.
  *
  * Members that wait sleep on PUSHES (POPS), which rises with each push (pop, take) if WAIT_FOR… says that some wait: it
  * counts them before they look. They sleep for `LOOK_MS` at most, since the one that was woken may have died. (A member
@@ -286,7 +286,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
       const isEmpty = head === Atomics.load(words, TAIL);
       if (oldest === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
       const hand = holds ? this.#freeHand(call) : undefined;
-      // A hand of this place that a dead member has left full is the one that is given again: NAME changes, and no more.
+      // Without an empty hand, what a dead member has left in one of this place is given again, where it is.
       const left = hand !== undefined && Atomics.load(words, hand + NAME) !== 0 ? hand : oldest;
       const position = left === undefined ? head : words[left + POSITION];
       const from = left === undefined ? this.#slotAt(head) : this.#inHandAt(left);
