@@ -172,8 +172,14 @@ export class Service {
   }
 
   /** The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
-  map<V extends string = string>(name: string, options: MapOf<V, 'string'>): Promise<SharedMap<V>>;
-  map<V extends Uint8Array = Uint8Array>(name: string, options: MapOf<V, 'bytes'>): Promise<SharedMap<V>>;
+  map<V extends string = string>(
+    name: string,
+    options: SharedMapOptions<V> & { readonly codec: 'string' },
+  ): Promise<SharedMap<V>>;
+  map<V extends Uint8Array = Uint8Array>(
+    name: string,
+    options: SharedMapOptions<V> & { readonly codec: 'bytes' },
+  ): Promise<SharedMap<V>>;
   map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>>;
   async map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>> {
     const read = readMapOptions(`Service.map(${show(name)})`, options);
@@ -286,9 +292,6 @@ export class Service {
     return true;
   }
 }
-
-/** Options of a map with a codec that says what its values are. */
-type MapOf<V, Name> = SharedMapOptions<V> & { readonly codec: Name };
 
 /** What the services of this thread do when it ends. One listener for all: Node warns of more than ten. */
 const atExit = new Set<(code: number) => void>();
