@@ -6,7 +6,7 @@
  * FREE, which the next one writes over, and perhaps pages of the file that nobody uses.
  */
 import { fstatSync } from 'node:fs';
-import { RmaError, show } from '../errors.ts';
+import { argumentTypeError, RmaError, show } from '../errors.ts';
 import { Waiting } from '../wait/waiting.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import { asking, mostMemory } from './scarcity.ts';
@@ -80,7 +80,7 @@ export class Catalogue {
   async open(call: string, name: unknown, shape: Shape): Promise<Opened> {
     if (typeof name !== 'string' || !/^[\w.-]{1,100}$/.test(name)) {
       const rule = `1 to ${NAME_BYTES} letters, digits, dots, dashes or underscores`;
-      throw new RmaError('ERR_ARG', `${call}: a name must be ${rule}, not ${show(name)}`);
+      throw argumentTypeError(`${call}: a name must be ${rule}, not ${show(name)}`);
     }
     let row = this.#find(name);
     if (row === undefined) {
@@ -131,7 +131,10 @@ export class Catalogue {
     let i = 0;
     while (i < MOST_NAMES && Atomics.load(catalogue, i * ENTRY_WORDS + Entry.STATE) === EntryState.READY) i++;
     if (i === MOST_NAMES) {
-      throw new RmaError('ERR_SERVICE', `${call}: the service has ${MOST_NAMES} names, which is all it can have`);
+      throw new RmaError(
+        'ERR_SERVICE',
+        `${call}: the service ${show(this.#service)} has ${MOST_NAMES} names, which is all it can have`,
+      );
     }
     const row = i * ENTRY_WORDS;
     const page = Atomics.load(header, Header.PAGES);

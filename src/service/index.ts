@@ -16,6 +16,7 @@ import { ServiceWindow } from './window/service-window.ts';
 export { KeyvStore } from './keyv-store.ts';
 export type {
   CodecName,
+  CodecOf,
   CustomCodec,
   EntryOptions,
   EntryWaitOptions,
@@ -26,12 +27,13 @@ export type {
   SharedMapStatistics,
 } from './map/index.ts';
 export type { MemberEvent } from './membership-news.ts';
+export type { ServiceQueueOptions } from './queue-shape.ts';
 export type { Allowance, LimiterOptions, RateLimiter } from './rate-limiter.ts';
 export { Service, type ServiceOptions } from './service.ts';
 export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';
 export type { ServiceHold, ServiceMutex } from './service-mutex.ts';
-export type { ServiceQueue, ServiceQueueOptions, Taken } from './service-queue.ts';
+export type { ServiceQueue, Taken } from './service-queue.ts';
 export type { Interrupted } from './window/robust-stripes.ts';
 export type { ServiceWindow } from './window/service-window.ts';
 export type { WindowHold, WindowHoldAll } from './window/window-locks.ts';

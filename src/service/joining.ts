@@ -134,8 +134,8 @@ function enter(
   }
 }
 
-/** Removes the notices of services of which no member lives: their last ones were killed. */
-function sweep(notices: Notices): void {
+/** Removes the notices of services of which no member lives: their last ones were killed. Under the lock. */
+export function sweep(notices: Notices): void {
   for (const name of notices.names()) {
     try {
       const notice = notices.read(name);

@@ -4,6 +4,8 @@
  *
  *     const map = await service.map('cache', { bytes: 64 << 20, codec: 'string' });
  *     const cache = new Keyv({ store: new KeyvStore(map) });
+ *
+ * Each Keyv needs a store of its own, since Keyv writes its namespace there; several stores may have one map.
  */
 import { argumentTypeError, readList, show } from '../errors.ts';
 import { SharedMap } from './map/index.ts';

@@ -25,7 +25,9 @@ export class MembershipNews {
   readonly #watch: ProcessWatch;
   /** The row of each place as it was told. */
   readonly #told: Row[];
+  #isClosed = false;
 
+  /** @param tell calls the program's listeners: what they throw is an uncaught error, and ends no later news */
   constructor(members: Members, tell: (event: MemberEvent, member: Member) => void) {
     this.#members = members;
     this.#tell = tell;
@@ -38,6 +40,7 @@ export class MembershipNews {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#parker.close();
     this.#watch.close();
   }
@@ -56,12 +59,13 @@ export class MembershipNews {
     const { header } = this.#members.memory;
     const seen = Atomics.load(header, Header.NEWS);
     this.#tellNews();
-    this.#parker.begin(header, Header.NEWS, seen, LOOK_MS, false);
+    // A listener may have left the service.
+    if (!this.#isClosed) this.#parker.begin(header, Header.NEWS, seen, LOOK_MS, false);
   }
 
   #tellNews(): void {
     const { memory, place: own } = this.#members;
-    for (let place = 0; place < memory.places; place++) {
+    for (let place = 0; place < memory.places && !this.#isClosed; place++) {
       const before = this.#told[place];
       const now = rowOf(memory, place);
       if (place === own || now.life === before.life) continue;
@@ -70,11 +74,22 @@ export class MembershipNews {
       const isAnother = now.life >>> 2 !== before.life >>> 2;
       if (isMember(before.life)) {
         const ended = isAnother ? now.last : now.life & 3;
-        this.#tell(ended === PlaceState.DEAD ? 'death' : 'leave', { place, pid: before.pid });
+        this.#say(ended === PlaceState.DEAD ? 'death' : 'leave', { place, pid: before.pid });
       }
-      if (!isMember(now.life)) continue;
+      if (!isMember(now.life) || this.#isClosed) continue;
       this.#watchOver(now.pid);
-      this.#tell('join', { place, pid: now.pid });
+      this.#say('join', { place, pid: now.pid });
+    }
+  }
+
+  #say(event: MemberEvent, member: Member): void {
+    try {
+      this.#tell(event, member);
+    } catch (error) {
+      // Here the addon calls: an error would be lost, and the sleep that follows.
+      process.nextTick(() => {
+        throw error;
+      });
     }
   }
 }

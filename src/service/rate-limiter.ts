@@ -59,6 +59,8 @@ export class RateLimiter {
   readonly rate: number;
   readonly per: number;
   readonly #full: SharedMap<number>;
+  /** Throws: once the member has left. */
+  #refuse: ((call: string) => void) | undefined;
 
   constructor(full: SharedMap<number>, { rate, per }: ReadLimiterOptions) {
     this.rate = rate;
@@ -75,6 +77,7 @@ export class RateLimiter {
       throw argumentRangeError(
         `RateLimiter.take: cost must be a whole number from 1 to ${this.rate}, not ${show(cost)}`,
       );
+    this.#check('take', key);
     const each = this.per / this.rate;
     const at = now();
     let full = 0;
@@ -96,12 +99,20 @@ export class RateLimiter {
 
   /** @internal The member leaves the service. */
   left(refuse: (call: string) => void): void {
+    this.#refuse = refuse;
     this.#full.left(refuse);
   }
 
   /** The bucket of a key is full again. Errors: `ERR_ARG` (key). */
   reset(key = ''): void {
+    this.#check('reset', key);
     this.#full.delete(key);
+  }
+
+  #check(method: string, key: unknown): void {
+    const call = `RateLimiter.${method}`;
+    this.#refuse?.(call);
+    if (typeof key !== 'string') throw argumentTypeError(`${call}: key must be a string, not ${show(key)}`);
   }
 }
 

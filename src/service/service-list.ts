@@ -4,7 +4,7 @@ import { RmaError, show } from '../errors.ts';
 import type { Native } from '../native.ts';
 import { isIn, Notices } from '../start/notices.ts';
 import { namesIn } from './catalogue.ts';
-import { openFirst } from './joining.ts';
+import { openFirst, sweep } from './joining.ts';
 import { isMember, rowOf } from './service-members.ts';
 import { Header } from './service-memory.ts';
 
@@ -22,18 +22,19 @@ export interface ServiceReport {
 
 const PATIENCE_MS = 10_000;
 
-/** @param call for messages */
+/** Also removes what is left of those whose members were all killed. @param call for messages */
 export function listServices(native: Native, call: string): ServiceReport[] {
   const notices = new Notices(native, call, 'service');
-  return notices.locked(PATIENCE_MS, () =>
-    notices.names().flatMap((name) => {
+  return notices.locked(PATIENCE_MS, () => {
+    sweep(notices);
+    return notices.names().flatMap((name) => {
       try {
         return reportOf(native, notices, name) ?? [];
       } catch (error) {
         return { name, trouble: (error as Error).message };
       }
-    }),
-  );
+    });
+  });
 }
 
 /** @returns `undefined` if none of its members lives */
@@ -67,6 +68,7 @@ export function removeService(native: Native, call: string, name: string): void 
   const notices = new Notices(native, call, 'service');
   notices.locked(PATIENCE_MS, () => {
     if (!notices.names().includes(name)) {
+      sweep(notices);
       const names = notices.names().join(', ') || 'none';
       throw new RmaError('ERR_SERVICE', `there is no service ${show(name)}; this user's services: ${names}`);
     }

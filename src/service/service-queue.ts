@@ -8,26 +8,28 @@
  *
  * An entry in the hand of a dead member is given again, before those in the queue. A hand whose POSITION is not before
  * HEAD is none: its member died before HEAD + 1, and the entry is in the queue still. Handed on, it is in two hands for
- * a moment; if that member dies, too, both have the same POSITION, and are taken for one.
+ * a moment; if that member dies, too, both have the same POSITION, and are taken for one. A member all of whose hands
+ * are full of what dead ones at its place have left takes one of those over where it is: NAME changes, in one store.
  *
  * Members that wait sleep on PUSHES (POPS), which rises with each push (pop, take) if WAIT_FOR… says that some wait: it
  * counts them before they look. They sleep for `LOOK_MS` at most, since the one that was woken may have died. (A member
  * that dies while it waits stays in the count, which costs the others a system call each time.)
  */
-import {
-  arrayOf,
-  isTypedArrayConstructor,
-  ownView,
-  type TypedArray,
-  type TypedArrayConstructor,
-  typeCodeOf,
-} from '../datatype/base-types.ts';
-import { argumentRangeError, argumentTypeError, RmaError, reading, show } from '../errors.ts';
-import { refuseUnknown } from '../options.ts';
+import { ownView, type TypedArray, typeCodeOf } from '../datatype/base-types.ts';
+import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
 import type { WaitOptions } from '../wait/operation.ts';
 import { Pauses } from '../wait/pauses.ts';
 import { Waiting } from '../wait/waiting.ts';
-import { fact, type Shape } from './catalogue.ts';
+import {
+  HAND_WORDS,
+  HANDS,
+  HANDS_EACH,
+  layoutOf,
+  NAME,
+  POSITION,
+  type QueueLayout,
+  type QueueShape,
+} from './queue-shape.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
 import { Header } from './service-memory.ts';
@@ -41,23 +43,8 @@ const PUSHES = 32;
 const WAIT_FOR_PUSH = 33;
 const POPS = 48;
 const WAIT_FOR_POP = 49;
-const HANDS = 64;
-
-/** Entries that one member can have taken and not done. */
-const HANDS_EACH = 16;
-/** Words of a hand: who has it, and which entry. */
-const NAME = 0;
-const POSITION = 1;
-const HAND_WORDS = 2;
-
-const MOST_ENTRIES = 2 ** 24;
 /** Milliseconds after which a member that waits looks again. */
 const LOOK_MS = 250;
-
-export interface ServiceQueueOptions {
-  /** The number of elements of an entry (default: 1). */
-  readonly length?: number;
-}
 
 /** An entry that this member has taken, and that is given again if it dies before `done`. */
 export interface Taken<T> {
@@ -68,63 +55,6 @@ export interface Taken<T> {
   done(): void;
 }
 
-export interface QueueShape<T extends TypedArray> {
-  readonly shape: Shape;
-  readonly type: TypedArrayConstructor<T>;
-  readonly typeCode: number;
-  readonly capacity: number;
-  readonly length: number;
-}
-
-/** What a queue is made with, checked. */
-export function queueShape<T extends TypedArray>(
-  places: number,
-  type: TypedArrayConstructor<T>,
-  capacity: number,
-  options: ServiceQueueOptions | undefined,
-): QueueShape<T> {
-  const call = 'Service.queue';
-  if (!isTypedArrayConstructor(type))
-    throw argumentTypeError(`${call}: type must be the constructor of a typed array, not ${show(type)}`, 'ERR_TYPE');
-  if (options !== undefined && (typeof options !== 'object' || options === null))
-    throw argumentTypeError(`${call}: options must be { length }, not ${show(options)}`);
-  if (options !== undefined) refuseUnknown(call, 'the options', options, ['length']);
-  const length = reading(call, 'length of the options', () => options?.length ?? 1);
-  const entry = checked(call, 'the length of an entry', length, 2 ** 30);
-  const entries = checked(call, 'capacity', capacity, MOST_ENTRIES);
-  const typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
-  const bytes = layoutOf(places, entries, entry * type.BYTES_PER_ELEMENT).bytes;
-  if (bytes > 2 ** 40) throw argumentRangeError(`${call}: ${entries} entries of ${entry} elements are too many bytes`);
-  const typeOf = { value: typeCode, say: (code: number) => `entries of ${arrayOf(code)?.name ?? 'another type'}` };
-  const facts = [fact('capacity', entries), fact('length', entry), typeOf];
-  return { shape: { kind: 'queue', bytes, facts }, type, typeCode, capacity: entries, length: entry };
-}
-
-function checked(call: string, what: string, value: unknown, most: number): number {
-  if (typeof value !== 'number') throw argumentTypeError(`${call}: ${what} must be a number, not ${show(value)}`);
-  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw argumentRangeError(`${call}: ${what} must be an integer from 1 to ${most}, not ${value}`);
-}
-
-interface Layout {
-  /** Bytes from one entry to the next. */
-  readonly stride: number;
-  readonly hands: number;
-  readonly slots: number;
-  /** Slots: a power of two. */
-  readonly ring: number;
-  readonly bytes: number;
-}
-
-function layoutOf(places: number, capacity: number, entryBytes: number): Layout {
-  const stride = Math.ceil(entryBytes / 8) * 8;
-  const hands = Math.ceil((4 * (HANDS + places * HANDS_EACH * HAND_WORDS)) / 64) * 64;
-  const slots = hands + places * HANDS_EACH * stride;
-  // Positions wrap around at 2^32, and go on at the next slot then.
-  const ring = 2 ** Math.ceil(Math.log2(capacity));
-  return { stride, hands, slots, ring, bytes: slots + ring * stride };
-}
-
 export class ServiceQueue<T extends TypedArray = TypedArray> {
   /** The number of entries that fit. */
   readonly capacity: number;
@@ -132,7 +62,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   readonly entryLength: number;
   readonly #members: Members;
   readonly #made: QueueShape<T>;
-  readonly #layout: Layout;
+  readonly #layout: QueueLayout;
   readonly #words: Int32Array;
   readonly #bytes: Uint8Array;
   readonly #lock: RobustLock;
@@ -351,14 +281,16 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     if (!this.#enter(call, later)) return BUSY;
     let taken: Taken<T>;
     try {
-      const left = this.#leftByTheDead();
+      const oldest = this.#leftByTheDead();
       const head = Atomics.load(words, HEAD);
       const isEmpty = head === Atomics.load(words, TAIL);
-      if (left === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
+      if (oldest === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
+      const hand = holds ? this.#freeHand(call) : undefined;
+      // Without an empty hand, what a dead member has left in one of this place is given again, where it is.
+      const left = hand !== undefined && Atomics.load(words, hand + NAME) !== 0 ? hand : oldest;
       const position = left === undefined ? head : words[left + POSITION];
       const from = left === undefined ? this.#slotAt(head) : this.#inHandAt(left);
       const entry = this.#copied(from);
-      const hand = holds ? this.#freeHand(call) : undefined;
       if (hand !== undefined) this.#hold(hand, position, from);
       if (left === undefined) Atomics.store(words, HEAD, (head + 1) | 0);
       else this.#clear(position, hand);
@@ -376,14 +308,7 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     const news = Atomics.load(this.#members.memory.header, Header.NEWS);
     if (news === this.#looked) return undefined;
     const head = Atomics.load(words, HEAD);
-    for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) {
-      const name = Atomics.load(words, hand + NAME);
-      if (name === 0 || !this.#members.isGone(name)) continue;
-      const position = words[hand + POSITION];
-      // Its member died before the entry was out of the queue.
-      if (((position - head) | 0) >= 0) Atomics.store(words, hand + NAME, 0);
-      else return hand;
-    }
+    for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) if (this.#isLeft(hand, head)) return hand;
     this.#looked = news;
     return undefined;
   }
@@ -397,10 +322,27 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     }
   }
 
+  /** Whether a hand is a dead member's, with an entry that is not in the queue any more. */
+  #isLeft(hand: number, head: number): boolean {
+    const words = this.#words;
+    const name = Atomics.load(words, hand + NAME);
+    if (name === 0 || !this.#members.isGone(name)) return false;
+    if (((words[hand + POSITION] - head) | 0) < 0) return true;
+    // Its member died before the entry was out of the queue.
+    Atomics.store(words, hand + NAME, 0);
+    return false;
+  }
+
+  /** An empty hand of this place, or else one that a dead member has left there, full. */
   #freeHand(call: string): number {
+    const head = Atomics.load(this.#words, HEAD);
+    let left: number | undefined;
     const first = HANDS + this.#members.place * HANDS_EACH * HAND_WORDS;
-    for (let hand = first; hand < first + HANDS_EACH * HAND_WORDS; hand += HAND_WORDS)
-      if (Atomics.load(this.#words, hand + NAME) === 0) return hand;
+    for (let hand = first; hand < first + HANDS_EACH * HAND_WORDS; hand += HAND_WORDS) {
+      if (this.#isLeft(hand, head)) left ??= hand;
+      else if (Atomics.load(this.#words, hand + NAME) === 0) return hand;
+    }
+    if (left !== undefined) return left;
     throw new RmaError(
       'ERR_SERVICE',
       `${call}: this member has taken ${HANDS_EACH} entries of ${this.#what}; call done() of one of them first`,

@@ -19,11 +19,12 @@ import {
   type SharedMapOptions,
 } from './map/index.ts';
 import { type MemberEvent, MembershipNews } from './membership-news.ts';
+import { queueShape, type ServiceQueueOptions } from './queue-shape.ts';
 import { type LimiterOptions, RateLimiter, readLimiterOptions } from './rate-limiter.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
-import { queueShape, ServiceQueue, type ServiceQueueOptions } from './service-queue.ts';
+import { ServiceQueue } from './service-queue.ts';
 import { ServiceWindow } from './window/service-window.ts';
 import { windowShape } from './window/window-shape.ts';
 
@@ -94,7 +95,7 @@ export class Service {
     this.#news = new MembershipNews(members, (event: MemberEvent, member) => this.#events.emit(event, member));
     // A process that ends by itself leaves; one that fails has died.
     this.#exit = (code) => void (code === 0 && this.#end() && joined.withdraw());
-    process.once('exit', this.#exit);
+    leaveAtExit(this.#exit);
   }
 
   /** Calls `listener` each time that another member comes, leaves or dies. Errors: `ERR_ARG`. */
@@ -171,8 +172,17 @@ export class Service {
   }
 
   /** The map of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
+  map<V extends string = string>(
+    name: string,
+    options: SharedMapOptions<V> & { readonly codec: 'string' },
+  ): Promise<SharedMap<V>>;
+  map<V extends Uint8Array = Uint8Array>(
+    name: string,
+    options: SharedMapOptions<V> & { readonly codec: 'bytes' },
+  ): Promise<SharedMap<V>>;
+  map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>>;
   async map<V = unknown>(name: string, options: SharedMapOptions<V>): Promise<SharedMap<V>> {
-    const read = readMapOptions(`Service.map(${show(name)})`, options as SharedMapOptions<never>);
+    const read = readMapOptions(`Service.map(${show(name)})`, options);
     return this.#map('map', name, read, (map: SharedMap<V>) => map);
   }
 
@@ -272,7 +282,7 @@ export class Service {
   #end(): boolean {
     if (this.#isLeft) return false;
     this.#isLeft = true;
-    process.off('exit', this.#exit);
+    atExit.delete(this.#exit);
     this.#news.close();
     const { members } = this.#joined;
     // First, so that the calls that wake find it.
@@ -281,6 +291,19 @@ export class Service {
     for (const { thing } of this.#things.values()) (thing as Left).left?.(refuse);
     return true;
   }
+}
+
+/** What the services of this thread do when it ends. One listener for all: Node warns of more than ten. */
+const atExit = new Set<(code: number) => void>();
+let listensToExit = false;
+
+function leaveAtExit(leave: (code: number) => void): void {
+  atExit.add(leave);
+  if (listensToExit) return;
+  listensToExit = true;
+  process.on('exit', (code) => {
+    for (const each of [...atExit]) each(code);
+  });
 }
 
 const EVENTS: readonly unknown[] = ['join', 'leave', 'death'];

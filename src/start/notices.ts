@@ -21,7 +21,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { isAbsolute, join, resolve } from 'node:path';
 import { RmaError, show } from '../errors.ts';
 import type { Native } from '../native.ts';
 import { userCacheFolder } from '../place.ts';
@@ -65,7 +65,7 @@ export class Notices {
    */
   constructor(native: Native, call = 'init', ending = 'job') {
     this.#native = native;
-    this.directory = privateDirectory(call);
+    this.directory = privateDirectory(call, ending === 'service' ? (directory) => this.#canLock(directory) : undefined);
     this.#call = call;
     this.#ending = ending;
   }
@@ -105,8 +105,21 @@ export class Notices {
     }
   }
 
-  #open(): number {
-    return openSync(this.directory, constants.O_RDONLY | constants.O_DIRECTORY);
+  /** Not in some file systems of other hosts. */
+  #canLock(directory: string): boolean {
+    const fd = this.#open(directory);
+    try {
+      this.#native.fileLock(fd);
+      return true;
+    } catch {
+      return false;
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  #open(directory = this.directory): number {
+    return openSync(directory, constants.O_RDONLY | constants.O_DIRECTORY);
   }
 
   #refused(patienceMs: number): RmaError {
@@ -199,25 +212,37 @@ function checked(notice: Notice | null): Notice {
  * first, and that other user would then have no named jobs. So such a folder is the last resort, behind two that are
  * the user's own. A runtime directory that is not there is refused, and not made: a process with a misspelt one would
  * be alone in it.
+ *
+ * @param lasts for notices that outlive a login: whether a directory can be locked. The runtime directory of logins is
+ * removed with the last of them. Processes that a login has begun (pm2) go on, and still have its name in their
+ * environment; those begun at boot have never had it. So it comes second then, and need not be there.
  */
-function privateDirectory(call: string): string {
+function privateDirectory(call: string, lasts: ((directory: string) => boolean) | undefined): string {
   const uid = process.getuid!();
   const name = `onesided-${uid}`;
+  const ofLogins = `/run/user/${uid}`;
   // Set to nothing counts as not set.
-  const given = process.env['XDG_RUNTIME_DIR'];
+  let given = process.env['XDG_RUNTIME_DIR'];
+  const cacheFirst = lasts !== undefined && (!given || resolve(given) === ofLogins);
+  if (cacheFirst) given = undefined;
   if (given) refuseMissing(call, given);
-  const runtime = given || `/run/user/${uid}`;
+  const runtime = given || ofLogins;
+  const lasting = cacheFirst ? cacheDirectory(call, uid) : undefined;
+  if (lasting !== undefined && lasts?.(lasting)) return lasting;
   if (given || statSync(runtime, QUIET)?.uid === uid) return made(call, join(runtime, name), uid);
+  return lasting ?? cacheDirectory(call, uid) ?? made(call, join(tmpdir(), name), uid);
+}
+
+/** `undefined` for a home that cannot be written to, or is another user's. */
+function cacheDirectory(call: string, uid: number): string | undefined {
   const cache = userCacheFolder();
-  if (cache !== undefined) {
-    try {
-      // Several hosts can share a home, and know nothing of each other's processes.
-      return made(call, join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
-    } catch {
-      // A home that cannot be written to, or another user's.
-    }
+  if (cache === undefined) return undefined;
+  try {
+    // Several hosts can share a home, and know nothing of each other's processes.
+    return made(call, join(cache, `jobs-${hostname().replace(/[^\w.-]/g, '_')}`), uid);
+  } catch {
+    return undefined;
   }
-  return made(call, join(tmpdir(), name), uid);
 }
 
 function refuseMissing(call: string, runtime: string): void {

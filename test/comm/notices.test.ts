@@ -56,6 +56,19 @@ describe.skipIf(loadNative() === undefined)('notices of named jobs', () => {
     expect(readdirSync(at('cache/onesided'))).toEqual([`jobs-${hostname()}`]);
   });
 
+  test('of services are where the end of a login does not remove them, with and without one', () => {
+    const cached = at(`cache/onesided/jobs-${hostname()}`);
+    for (const runtime of [`/run/user/${uid}`, `/run/user/${uid}/`, '', undefined]) {
+      vi.stubEnv('XDG_RUNTIME_DIR', runtime);
+      expect(new Notices(native, 'test', 'service').directory, String(runtime)).toBe(cached);
+    }
+    // Another directory is one that the user has chosen.
+    vi.stubEnv('XDG_RUNTIME_DIR', at('runtime'));
+    expect(new Notices(native, 'test', 'service').directory).toBe(at(`runtime/onesided-${uid}`));
+    vi.stubEnv('XDG_RUNTIME_DIR', at('missing'));
+    expect(() => new Notices(native, 'test', 'service')).toThrow(/which does not exist/);
+  });
+
   test.skipIf(existsSync(`/run/user/${uid}`))('are among temporary files if there is no other place', () => {
     vi.stubEnv('XDG_RUNTIME_DIR', undefined);
     writeFileSync(at('file'), '');

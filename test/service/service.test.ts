@@ -1,10 +1,14 @@
 /** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import type { MemberEvent } from '../../src/service/membership-news.ts';
 import { Service } from '../../src/service/service.ts';
 import type { Member } from '../../src/service/service-members.ts';
+import { Lock } from '../../src/sync/lock/lock-scheme.ts';
 import { endMembersAfterEach, fresh, join, killed, member, PROGRAM } from './members.ts';
 
 endMembersAfterEach();
@@ -12,6 +16,13 @@ endMembersAfterEach();
 function next(service: Service, event: MemberEvent): Promise<Member> {
   return new Promise((resolve) => service.once(event, resolve));
 }
+
+/** A program whose listeners do something that they should not; it ends by itself. */
+async function ran(does: string, name: string): Promise<{ stdout: string; stderr: string }> {
+  return promisify(execFile)(process.execPath, [LISTENER, does, name]);
+}
+
+const LISTENER = fileURLToPath(new URL('../../build/programs/test/ranks/service-listener.js', import.meta.url));
 
 describe.skipIf(loadNative() === undefined)('a service', () => {
   it('gives each member the lowest place that is free, and tells the others', async () => {
@@ -34,15 +45,30 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     expect(first.members().map(({ place }) => place)).toEqual([0, 1, 2]);
   });
 
+  it('goes on telling after a listener has thrown, whose error is an uncaught one', async () => {
+    const out = await ran('throw', fresh());
+    expect(out.stderr).toBe('');
+    expect(out.stdout).toBe('uncaught: mine\nleave 1\n');
+  });
+
+  it('lets a listener leave, and tells it no more', async () => {
+    const out = await ran('leave', fresh());
+    expect(out).toEqual({ stdout: 'join 1\nleft\n', stderr: '' });
+  });
+
   it('refuses another number of places, and names that are none', async () => {
     const name = fresh();
     await join(name, 3);
+    const service = await join(name);
     await expect(Service.join(name, { places: 4 })).rejects.toMatchObject({
       code: 'ERR_SERVICE_MISMATCH',
       message: expect.stringMatching(/has 3 places.*asks for 4/),
     });
-    for (const wrong of ['', 'a/b', '../x', 'x'.repeat(101), 7, null, undefined])
-      await expect(Service.join(wrong as string)).rejects.toMatchObject({ code: 'ERR_ARG' });
+    for (const wrong of ['', 'a/b', '../x', 'x'.repeat(101), 7, null, undefined]) {
+      const refused = { name: 'TypeError', code: 'ERR_ARG' };
+      await expect(Service.join(wrong as string)).rejects.toMatchObject(refused);
+      await expect(service.counter(wrong as string)).rejects.toMatchObject(refused);
+    }
     for (const places of [0, 1001, 1.5, Number.NaN, '3'])
       await expect(Service.join(name, { places: places as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
     await expect(Service.join(name, { place: 3 } as object)).rejects.toThrow(/did you mean "places"/);
@@ -249,7 +275,8 @@ describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () =>
   it('allows as many calls as it says, over all members, and each key its own', async () => {
     const name = fresh();
     const options = { rate: 5, per: 1e6 };
-    const [one, two] = [await (await join(name)).limiter('l', options), await (await join(name)).limiter('l', options)];
+    const services = [await join(name), await join(name)];
+    const [one, two] = [await services[0]!.limiter('l', options), await services[1]!.limiter('l', options)];
     expect(one.take('a')).toEqual({ allowed: true, remaining: 4, retryAfter: 0 });
     expect(two.take('a', 3)).toEqual({ allowed: true, remaining: 1, retryAfter: 0 });
     expect(two.take('a', 2)).toMatchObject({ allowed: false, remaining: 1 });
@@ -264,6 +291,10 @@ describe.skipIf(loadNative() === undefined)('a rate limiter of a service', () =>
     expect(two.take('a').remaining).toBe(4);
     for (const cost of [0, 6, 1.5, '1'])
       expect(() => one.take('a', cost as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    expect(() => one.take(7 as never)).toThrow(/^RateLimiter\.take: key must be a string, not 7$/);
+    expect(() => one.reset(null as never)).toThrow(/^RateLimiter\.reset: key must be a string, not null$/);
+    await services[0]!.leave();
+    expect(() => one.take('a')).toThrow(/^RateLimiter\.take: this member/);
     await expect((await join(name)).limiter('l', { rate: 6, per: 1e6 })).rejects.toThrow(/rate 5.*rate 6/);
   });
 
@@ -387,5 +418,65 @@ describe.skipIf(loadNative() === undefined)('a queue of a service', () => {
     taken[3]!.done();
     await expect(queue.take()).rejects.toMatchObject({ code: 'ERR_SERVICE' });
     expect(queue.length).toBe(3);
+  });
+
+  it('gives a newcomer what its place and others have taken and left, though all of its hands are full', async () => {
+    const name = fresh();
+    const queue = await (await join(name)).queue('q', Int32Array, 40);
+    for (let i = 0; i < 33; i++) await queue.push(Int32Array.of(i));
+    const members = [await join(name), await join(name)];
+    for (const service of members) {
+      const all = await service.queue('q', Int32Array, 40);
+      for (let i = 0; i < 16; i++) await all.take();
+    }
+    for (const service of members) await service.leave();
+    await join(name);
+    const newcomer = await join(name);
+    expect(newcomer.place).toBe(2);
+    const left = await newcomer.queue('q', Int32Array, 40);
+    const found = [];
+    for (let i = 0; i < 33; i++) {
+      const { entry, again, done } = (await left.take({ timeout: 10_000 }))!;
+      found.push([entry[0], again]);
+      done();
+    }
+    found.sort(([a], [b]) => Number(a) - Number(b));
+    expect(found).toEqual(Array.from({ length: 33 }, (_, i) => [i, i < 32]));
+  });
+});
+
+describe.skipIf(loadNative() === undefined)('a signal that has aborted', () => {
+  it('ends each call that could wait, before it does anything', async () => {
+    const service = await join(fresh(), 2);
+    const mutex = await service.mutex('log');
+    const queue = await service.queue('q', Int32Array, 4);
+    const map = await service.map<number>('m', { bytes: 1 << 20 });
+    const win = await service.window('w', Int32Array, 4);
+    const { promises } = map;
+    queue.tryPush(Int32Array.of(1));
+    map.set('a', 1);
+    win.putNotify(Int32Array.of(1), 0);
+    const over = { signal: AbortSignal.abort(new Error('enough')) };
+    const calls: readonly (() => Promise<unknown>)[] = [
+      () => mutex.lock(over),
+      () => mutex.withLock(() => map.clear(), over),
+      async () => mutex.lockSync(over),
+      () => queue.push(Int32Array.of(2), over),
+      () => queue.pop(over),
+      () => queue.take(over),
+      () => promises.set('a', 2, over),
+      () => promises.update('a', () => 2, over),
+      () => promises.increment('a', 1, over),
+      () => promises.compareAndSet('a', 1, 2, over),
+      () => promises.delete('a', over),
+      () => promises.clear(over),
+      () => win.lock(0, Lock.EXCLUSIVE, 0, over),
+      () => win.lockAll(0, over),
+      () => win.waitNotify(1, over),
+    ];
+    for (const call of calls) await expect(call(), String(call)).rejects.toThrow('enough');
+    expect([queue.length, map.get('a'), win.testNotify()]).toEqual([1, 1, true]);
+    mutex.tryLock()!.release();
+    win.lockSync(0, Lock.EXCLUSIVE);
   });
 });

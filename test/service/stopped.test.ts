@@ -7,10 +7,11 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
+import { queueShape } from '../../src/service/queue-shape.ts';
 import { RobustLock } from '../../src/service/robust-lock.ts';
 import { Members, takePlace } from '../../src/service/service-members.ts';
 import { createMemory } from '../../src/service/service-memory.ts';
-import { queueShape, ServiceQueue } from '../../src/service/service-queue.ts';
+import { ServiceQueue } from '../../src/service/service-queue.ts';
 import { endMembersAfterEach, fresh, join, killed, member } from './members.ts';
 
 endMembersAfterEach();

@@ -1,6 +1,7 @@
 /** A map that the members of a service share. */
 export { now } from './map-clock.ts';
 export {
+  type CodecOf,
   type EntryOptions,
   factsOf,
   type MapWriteOptions,

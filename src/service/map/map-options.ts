@@ -21,6 +21,13 @@ import {
 import { publish, store, storeNumber } from './map-stores.ts';
 import { type Codec, type CodecName, type CustomCodec, readCodec, sayCodec } from './value-codecs.ts';
 
+/** The codecs for values of a type; of values that are not known, all. */
+export type CodecOf<V> =
+  | 'json'
+  | 'structured'
+  | CustomCodec<V>
+  | (unknown extends V ? CodecName : [V] extends [string] ? 'string' : [V] extends [Uint8Array] ? 'bytes' : never);
+
 /** Options of a map. All members give the same. */
 export interface SharedMapOptions<V = unknown> {
   /** Bytes of memory, all included: from 64 KiB to 8 GiB. Entries take 65 to 85 % of it, as they change. */
@@ -31,7 +38,7 @@ export interface SharedMapOptions<V = unknown> {
    * How values become bytes: `json` (default), `string`, `bytes` (`Uint8Array`), `structured` (what `structuredClone`
    * copies), or functions of the program's own.
    */
-  readonly codec?: CodecName | CustomCodec<V>;
+  readonly codec?: CodecOf<V>;
   /**
    * Bytes of the longest value with its key. Default: about a hundredth of `bytes`. At most a sixteenth to an eighth,
    * and 64 MiB; the larger it is, the fewer parts has the map that members can write at the same time.
@@ -96,8 +103,11 @@ const LEAST_BYTES = 64 << 10;
 const MOST_BYTES = 8 * 2 ** 30;
 const MOST_NEAR = 1 << 20;
 
+/** The options of a map of any values. */
+type Given = Omit<SharedMapOptions, 'codec'> & { readonly codec?: unknown };
+
 /** The options of a map, read once and checked. @param call for messages */
-export function readMapOptions(call: string, options: SharedMapOptions<never>): ReadMapOptions {
+export function readMapOptions(call: string, options: Given): ReadMapOptions {
   if (typeof options !== 'object' || options === null)
     throw argumentTypeError(`${call}: the options must be an object, not ${show(options)}`);
   refuseUnknown(call, 'the options', options, ['bytes', 'ttl', 'codec', 'longest', 'near']);

@@ -201,6 +201,11 @@ export class SharedMap<V = unknown> {
     for (const [key] of this.#walk('SharedMap.keys')) yield key;
   }
 
+  /** The values, as `entries`. */
+  *values(): IterableIterator<V> {
+    for (const [key] of this.#walk('SharedMap.values')) yield this.#state.decode('SharedMap.values', key);
+  }
+
   [Symbol.iterator](): IterableIterator<[string, V]> {
     return this.entries();
   }

@@ -122,28 +122,28 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
    * Combines `origin` with elements of the part of `target`, each atomically. Errors: as `put`, `ERR_OP`,
    * `ERR_RMA_TIMEOUT` (a member that is stopped is in the middle of one; numbers with fractions only).
    */
-  accumulate(origin: SameElements<T>, target: number, disp: number, op: OpOn<T, undefined>): void {
+  accumulate<A extends SameElements<T>>(origin: A, target: number, disp: number, op: OpOn<A, undefined>): void {
     this.#update('accumulate', origin, undefined, target, disp, op);
   }
 
   /** As `accumulate`, and `result` gets what was there. With `Op.NO_OP`, `origin` may be `null`. Errors: as that. */
-  getAccumulate(
+  getAccumulate<A extends SameElements<T>>(
     origin: SameElements<T> | null,
-    result: SameElements<T>,
+    result: A,
     target: number,
     disp: number,
-    op: OpOn<T, undefined>,
+    op: OpOn<A, undefined>,
   ): void {
     this.#update('getAccumulate', origin, result, target, disp, op);
   }
 
   /** `getAccumulate` of one element. Errors: as `accumulate`. */
-  fetchAndOp(
+  fetchAndOp<A extends SameElements<T>>(
     origin: SameElements<T> | null,
-    result: SameElements<T>,
+    result: A,
     target: number,
     disp: number,
-    op: OpOn<T, undefined>,
+    op: OpOn<A, undefined>,
   ): void {
     this.#single('fetchAndOp', 'result', result);
     this.#update('fetchAndOp', origin, result, target, disp, op);

@@ -62,6 +62,7 @@ describe('values', () => {
     for (const text of texts) map.set(text.slice(0, 200), text);
     for (const text of texts) expect(map.get(text.slice(0, 200))).toBe(text);
     expect(new Set(map.keys())).toEqual(new Set(texts.map((text) => text.slice(0, 200))));
+    expect(new Set(map.values())).toEqual(new Set(texts));
     // Not the same key: one byte a character, and two.
     map.set('ab', 'narrow');
     expect(map.has('慢')).toBe(false);

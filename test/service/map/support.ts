@@ -65,7 +65,7 @@ export interface TestMap<V> {
 }
 
 export function optionsOf<V>(options: SharedMapOptions<V>) {
-  return readMapOptions('test', options as SharedMapOptions<never>);
+  return readMapOptions('test', options);
 }
 
 /** Bytes of memory for a map. */
