@@ -375,7 +375,10 @@ export class RequestTransfer {
   /** One look of a flush. Errors: `ERR_VERBS` (a connection is lost), and why an operation that it waits for failed. */
   tryFlush(rank: number | undefined, extent: Extent = 'in memory', failed?: Failed): boolean {
     if (this.#outstanding.isClosed) return true;
-    this.#outstanding.takeCompletions();
+    // Where nothing is under way, nothing has completed. Now and then the device is looked at all the same: what others
+    // want of this rank may go on only when it does.
+    const isQuiet = this.#outstanding.isQuiet && this.#tasks.count === 0 && this.#flushed < FLUSHES - 1;
+    if (!isQuiet) this.#outstanding.takeCompletions();
     this.#outstanding.refuseFailed(rank, failed);
     if (this.#flushes.isComplete(rank, extent)) {
       if (++this.#flushed === FLUSHES) {
