@@ -23,6 +23,8 @@ export interface RaceAccess {
   readonly writes: boolean;
   /** `TypeCode` of the elements of an update, and where they begin within their size; −1: it is none. */
   readonly atomic: number;
+  /** The operation (`OpCode`) that may meet this update on an element, if only one may; −1: all. */
+  readonly op: number;
   readonly size: number;
   readonly phase: number;
   /** By `Atomics`: the program says that others access it meanwhile. */
@@ -101,7 +103,7 @@ function isBefore(a: RaceAccess, rank: number, clock: Clock): boolean {
 export function isConflict(a: RaceAccess, b: RaceAccess): boolean {
   if (!a.writes && !b.writes) return false;
   if ((a.isMarked && b.side === 'target') || (b.isMarked && a.side === 'target')) return false;
-  return a.atomic < 0 || b.atomic < 0 || !areAlike(a, b);
+  return a.atomic < 0 || b.atomic < 0 || !areAlike(a, b) || !mayMeet(a, b);
 }
 
 /** Updates of the same elements, of one type: each is atomic for the other. */
@@ -109,9 +111,14 @@ function areAlike(a: RaceAccess, b: RaceAccess): boolean {
   return a.atomic === b.atomic && a.phase === b.phase;
 }
 
+/** Whether the window's hint `accumulate_ops` lets these operations meet. Those of one origin come one by one. */
+export function mayMeet(a: RaceAccess, b: RaceAccess): boolean {
+  return a.op < 0 || b.op < 0 || a.op === b.op || a.rank === b.rank;
+}
+
 /** Whether whatever conflicts with `a` conflicts with `b`, which comes behind it: then `a` need not be kept. */
 export function covers(b: RaceAccess, a: RaceAccess): boolean {
   if (b.isMarked && !a.isMarked) return false;
   if (b.atomic < 0) return b.writes || !a.writes;
-  return a.atomic >= 0 && areAlike(a, b) && (b.writes || !a.writes);
+  return a.atomic >= 0 && areAlike(a, b) && a.op === b.op && (b.writes || !a.writes);
 }

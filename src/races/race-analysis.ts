@@ -23,6 +23,8 @@ export interface AnalysisOptions {
 
 /** Updates and puts of so many elements at most are taken for words that ranks synchronize by. */
 const MOST_WORDS = 4;
+/** Of the pairs of an operation's event. */
+const FIRST_PLACE = 11;
 /** Calls whose operations are completed one by one. */
 const ALONE = /^(r|aggregate)/;
 
@@ -304,6 +306,7 @@ export class RaceAnalysis {
       side: undefined,
       writes,
       atomic,
+      op: -1,
       size,
       phase,
       isMarked: atomic >= 0,
@@ -349,7 +352,7 @@ export class RaceAnalysis {
 
   #operation(rank: number, d: Float64Array, length: number): void {
     const key = this.#text(rank, d[0]);
-    const [, target, kind, reads, base, size, number, site, call, epoch] = d;
+    const [, target, kind, reads, base, size, number, site, call, epoch, op] = d;
     const owner = this.#worldRank(key, target);
     const isUpdate = kind === OpKind.UPDATE;
     const words = kind === OpKind.GET || this.#strict ? undefined : this.#wordsOf(key, owner, d, length, size);
@@ -369,6 +372,7 @@ export class RaceAnalysis {
       fenced: key,
       fences: within?.kind === 'fence' ? this.#order.fencesOf(key, rank) : 0,
       atomic: isUpdate ? base : -1,
+      op: this.#strict ? op : -1,
       size,
       phase: 0,
       isMarked: false,
@@ -380,11 +384,11 @@ export class RaceAnalysis {
     const isAlone = ALONE.test(common.call);
     teller.last = { target, key: isAlone ? `${number}` : '', record: { ...common, atomic: -1 } };
     const takes = isUpdate && words !== undefined && !/accumulate$/.test(common.call) ? words : undefined;
-    for (let i = 10; i + 1 < length; i += 2) {
+    for (let i = FIRST_PLACE; i + 1 < length; i += 2) {
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;
       const phase = isUpdate ? place.low % size : 0;
-      const name = `${key} ${target} ${site} ${call} ${epoch} ${base} ${phase} ${reads} ${isAlone ? number : ''}`;
+      const name = `${key} ${target} ${site} ${call} ${epoch} ${base} ${phase} ${op} ${reads} ${isAlone ? number : ''}`;
       const access = this.#record(rank, name, () => ({
         ...common,
         side: 'target',
@@ -409,7 +413,7 @@ export class RaceAnalysis {
   /** The words of an update of few elements, by their place. */
   #wordsOf(key: string, owner: number, d: Float64Array, length: number, size: number): WordPlaces | undefined {
     const words: number[] = [];
-    for (let i = 10; i + 1 < length; i += 2) {
+    for (let i = FIRST_PLACE; i + 1 < length; i += 2) {
       if (words.length / 2 + (d[i + 1] - d[i]) / size > MOST_WORDS) return undefined;
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;

@@ -23,8 +23,10 @@ export const RaceEvent = Object.freeze({
   ACCESS: 6,
   /** As `ACCESS`, and the `TypeCode`. One that writes is told before it happens, one that reads afterwards. */
   ATOMIC: 7,
-  /** Window, target, `OpKind`, 1 if it only reads there, `TypeCode`, element's bytes, number, line, call, epoch; pairs
-   * of first byte and byte behind the last. */
+  /**
+   * Window, target, `OpKind`, 1 if it only reads there, `TypeCode`, element's bytes, number, line, call, epoch, the
+   * operation with which alone it may meet on an element or −1; pairs of first byte and byte behind the last.
+   */
   OPERATION: 8,
   /** Window, number of the operation, memory, 1 if it writes, name of the argument; pairs as above. */
   USE: 9,

@@ -1,5 +1,5 @@
 /** Races that were found: each pair of lines once, with what is missing between them and what would mend it. */
-import type { RaceAccess } from './race-access.ts';
+import { mayMeet, type RaceAccess } from './race-access.ts';
 import type { RaceEdge } from './race-order.ts';
 
 /** One of the two accesses of a race. */
@@ -176,7 +176,10 @@ function mendOf(a: RaceAccess, b: RaceAccess, fenced: boolean, started: boolean)
   const sides = [a, b];
   const plain = sides.find(({ side }) => side === undefined);
   const updates = sides.filter(({ atomic }) => atomic >= 0).length;
-  if (updates === 2) return 'one element type and whole elements, or a fence between the two lines';
+  if (updates === 2) {
+    const one = mayMeet(a, b) ? 'one element type and whole elements' : 'one operation for both';
+    return `${one}, or a fence between the two lines`;
+  }
   if (updates === 1 && plain === undefined) {
     const other = sides.find(({ atomic }) => atomic < 0)!;
     const update = other.writes ? 'accumulate with Op.REPLACE' : 'getAccumulate with Op.NO_OP';

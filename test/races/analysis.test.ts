@@ -76,6 +76,33 @@ describe('what meets', () => {
   });
 });
 
+describe('operations that meet on an element', () => {
+  const SUM = 2;
+  const MAX = 5;
+
+  test('two that are not alike may not, if MPI is taken by its letter', () => {
+    for (const strict of [false, true]) {
+      const told = new Told(3, { strict });
+      const [zero, , two] = told.ranks;
+      zero.accumulate(1, 0, 'A', { op: SUM });
+      two.accumulate(1, 0, 'B', { op: MAX });
+      expect(told.lines).toEqual(strict ? ['A-B'] : []);
+    }
+  });
+
+  test('one and the same may, and what meets all', () => {
+    const told = new Told(3, { strict: true });
+    const [zero, , two] = told.ranks;
+    zero.accumulate(1, 0, 'A', { op: SUM });
+    two.accumulate(1, 0, 'B', { op: SUM });
+    two.fetch(1, 0, 'C', { reads: true });
+    expect(told.lines).toEqual([]);
+    // What B and C have left does not hide it.
+    two.accumulate(1, 0, 'D', { op: MAX });
+    expect(told.lines).toEqual(['A-D']);
+  });
+});
+
 describe('strands', () => {
   test('an operation is under way until it is completed: messages and barriers alone do not order it', () => {
     const told = new Told(3);

@@ -58,7 +58,7 @@ class Log {
 
   puts(time: number, target: number): this {
     const line = [this.text(`put of ${this.#rank}`), this.text('put'), 0];
-    return this.say(time, RaceEvent.OPERATION, target, OpKind.PUT, 0, 4, 4, time, ...line, 0, 4);
+    return this.say(time, RaceEvent.OPERATION, target, OpKind.PUT, 0, 4, 4, time, ...line, -1, 0, 4);
   }
 
   flushes(time: number, target: number): this {

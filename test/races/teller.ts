@@ -72,10 +72,10 @@ export class TellingRank {
   }
 
   #operation(kind: number, call: string, target: number, low: number, site: string, options: OperationOptions): void {
-    const { type = INT32, size = 4, reads = false, bytes = size } = options;
+    const { type = INT32, size = 4, reads = false, bytes = size, op = -1 } = options;
     this.tell(RaceEvent.OPERATION, [
       ...[this.text('win'), target, kind, reads ? 1 : 0, type, size, ++this.#operations],
-      ...[this.text(site), this.text(call), this.epoch, low, low + bytes],
+      ...[this.text(site), this.text(call), this.epoch, op, low, low + bytes],
     ]);
   }
 
@@ -176,6 +176,8 @@ export interface OperationOptions {
   readonly bytes?: number;
   readonly reads?: boolean;
   readonly call?: string;
+  /** The operation that alone may meet it. */
+  readonly op?: number;
 }
 
 export const SHORT: OperationOptions = { type: INT16, size: 2, bytes: 4 };

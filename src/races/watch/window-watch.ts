@@ -5,6 +5,7 @@
  */
 import type { TypedArray } from '../../datatype/base-types.ts';
 import { forEachRun } from '../../datatype/copy.ts';
+import { Op } from '../../datatype/op.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
 import { LockBit } from '../../sync/lock/lock-scheme.ts';
@@ -71,7 +72,16 @@ export class WindowWatch implements Accesses {
 
   // ---- accesses -----------------------------------------------------------------------------------------------------
 
-  note(call: string, kind: AccessKind, reads: boolean, _where: string, target: number, at: number, side: Side): void {
+  note(
+    call: string,
+    kind: AccessKind,
+    reads: boolean,
+    _where: string,
+    target: number,
+    at: number,
+    side: Side,
+    op: Op | undefined,
+  ): void {
     this.calls++;
     const watch = this.#watch;
     const epoch = this.#epochOf(target);
@@ -84,9 +94,18 @@ export class WindowWatch implements Accesses {
       .add(reads ? 1 : 0)
       .add(side.base)
       .add(side.elementSize);
-    watch.add(this.calls).add(line).add(title).add(epoch);
+    watch.add(this.calls).add(line).add(title).add(epoch).add(this.#meetsOnly(op));
     forEachRun(side, (offset, bytes) => void watch.add(at + offset).add(at + offset + bytes));
     watch.tell(RaceEvent.OPERATION);
+  }
+
+  /**
+   * With which operation alone this one may meet on an element (hint `accumulate_ops`): its own. −1: with all. MPI does
+   * not say what a compare-and-swap is, so it meets all.
+   */
+  #meetsOnly(op: Op | undefined): number {
+    if (op === undefined || (op === Op.NO_OP && this.#parts.hints.accumulate_ops !== 'same_op')) return -1;
+    return op.code;
   }
 
   used(name: string, _target: number, array: TypedArray, side: Side, writes: boolean): void {

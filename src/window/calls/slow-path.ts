@@ -165,7 +165,7 @@ export class SlowPath {
     if (fetch !== undefined) this.#refuseOverlap(call, fetch.result, fetch.side, t, at, to, path.own, 'result');
     if (op !== Op.NO_OP) this.#checkUse(call, t, false, 'origin', origin, from);
     if (fetch !== undefined) this.#checkUse(call, t, true, 'result', fetch.result, fetch.side);
-    epochs.note(call, 'accumulate', t, at, to, op === Op.NO_OP);
+    epochs.note(call, 'accumulate', t, at, to, op);
     if (op !== Op.NO_OP) this.#use(call, t, false, 'origin', origin, from);
     const fetched = fetch && { ...fetch, result: this.#use(call, t, true, 'result', fetch.result, fetch.side) };
     try {

@@ -1,5 +1,6 @@
 /** What calls of a window tell of their accesses, where somebody wants to know: for debugging only. */
 import type { TypedArray } from '../../datatype/base-types.ts';
+import type { Op } from '../../datatype/op.ts';
 import type { Side } from '../../datatype/sides.ts';
 import type { BuffersUnderWay } from './buffers-under-way.ts';
 
@@ -16,8 +17,18 @@ export interface Accesses {
    * An access to `side` from byte `at` of a target's part on, which was checked and is about to be made.
    * @param reads it writes nothing there
    * @param where the call and the window, for messages
+   * @param op of an accumulate; absent: it is another call
    */
-  note(call: string, kind: AccessKind, reads: boolean, where: string, target: number, at: number, side: Side): void;
+  note(
+    call: string,
+    kind: AccessKind,
+    reads: boolean,
+    where: string,
+    target: number,
+    at: number,
+    side: Side,
+    op: Op | undefined,
+  ): void;
   /** An array that the call uses which was noted last. @param writes the operation writes it */
   used(name: string, target: number, array: TypedArray, side: Side, writes: boolean): void;
   /** What was accessed at a target is complete there; without one, at all targets. */

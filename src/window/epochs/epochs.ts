@@ -3,6 +3,7 @@
  */
 
 import { Rank, showRank } from '../../collective/group.ts';
+import { Op } from '../../datatype/op.ts';
 import type { Side } from '../../datatype/sides.ts';
 import { RmaError } from '../../errors.ts';
 import { LockBit } from '../../sync/lock/lock-scheme.ts';
@@ -603,18 +604,12 @@ export class Epochs extends WindowScope {
     if (this.accesses !== undefined) this.accesses.buffers?.complain();
   }
 
-  /** An access that was checked is about to be made. @param reads it writes nothing at the target */
-  note(
-    call: string,
-    kind: 'put' | 'get' | 'accumulate',
-    t: Target,
-    at: number,
-    to: Side,
-    reads: boolean = kind === 'get',
-  ): void {
+  /** An access that was checked is about to be made. @param op of an accumulate */
+  note(call: string, kind: 'put' | 'get' | 'accumulate', t: Target, at: number, to: Side, op?: Op): void {
     this.#issued |= USED;
     if (this.accesses === undefined) return;
-    this.accesses.note(call, kind, reads, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to);
+    const reads = kind === 'get' || op === Op.NO_OP;
+    this.accesses.note(call, kind, reads, `${call} to rank ${t.rank} in ${this.what}`, t.rank, at, to, op);
     this.#issued |= STORED;
   }
 }
