@@ -27,6 +27,8 @@ export interface RaceAccess {
   readonly op: number;
   readonly size: number;
   readonly phase: number;
+  /** Its own request or aggregate completes it, not with what was called before. */
+  readonly isAlone: boolean;
   /** By `Atomics`: the program says that others access it meanwhile. */
   readonly isMarked: boolean;
   readonly window: string;
@@ -104,6 +106,15 @@ export function isConflict(a: RaceAccess, b: RaceAccess): boolean {
   if (!a.writes && !b.writes) return false;
   if ((a.isMarked && b.side === 'target') || (b.isMarked && a.side === 'target')) return false;
   return a.atomic < 0 || b.atomic < 0 || !areAlike(a, b) || !mayMeet(a, b);
+}
+
+/**
+ * Whether an update that is under way is complete wherever `b`, a later one of its rank at the same target, is: what
+ * completes one completes all before it. So if `b` covers it, it need not be kept, although it is not over.
+ */
+export function endsWith(a: RaceAccess, b: RaceAccess): boolean {
+  const isOne = a.rank === b.rank && a.target === b.target && a.fenced === b.fenced && a.fences === b.fences;
+  return isOne && isAtTarget(a) && isAtTarget(b) && a.atomic >= 0 && b.atomic >= 0 && !a.isAlone && !b.isAlone;
 }
 
 /** Updates of the same elements, of one type: each is atomic for the other. */

@@ -309,6 +309,7 @@ export class RaceAnalysis {
       op: -1,
       size,
       phase,
+      isAlone: false,
       isMarked: atomic >= 0,
       window: '',
       target: -1,
@@ -361,11 +362,13 @@ export class RaceAnalysis {
     if (words !== undefined && reads === 0) this.#order.giveWords(words, rank);
     this.#order.called(rank);
     const within = this.#tellers[rank].epochs.get(epoch);
+    const name = this.#text(rank, call);
     const common = {
       rank,
       time,
       site: this.#text(rank, site),
-      call: this.#text(rank, call),
+      call: name,
+      isAlone: ALONE.test(name),
       window: this.#windows.get(key)?.name ?? key,
       target: owner,
       epoch: within,
@@ -381,15 +384,16 @@ export class RaceAnalysis {
       known: 0,
     };
     const teller = this.#tellers[rank];
-    const isAlone = ALONE.test(common.call);
+    const { isAlone } = common;
     teller.last = { target, key: isAlone ? `${number}` : '', record: { ...common, atomic: -1 } };
     const takes = isUpdate && words !== undefined && !/accumulate$/.test(common.call) ? words : undefined;
     for (let i = FIRST_PLACE; i + 1 < length; i += 2) {
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;
       const phase = isUpdate ? place.low % size : 0;
-      const name = `${key} ${target} ${site} ${call} ${epoch} ${base} ${phase} ${op} ${reads} ${isAlone ? number : ''}`;
-      const access = this.#record(rank, name, () => ({
+      const alone = isAlone ? number : '';
+      const like = `${key} ${target} ${site} ${call} ${epoch} ${base} ${phase} ${op} ${reads} ${alone}`;
+      const access = this.#record(rank, like, () => ({
         ...common,
         side: 'target',
         writes: kind !== OpKind.GET && reads === 0,

@@ -5,7 +5,7 @@
  * Cost: an access looks at the stretches that it touches. Memory: a stretch is about a hundred bytes, whatever its
  * length; a rank's shadow is bounded (races.ts says what was forgotten).
  */
-import { covers, isConflict, type Moment, Order, orderOf, type RaceAccess } from './race-access.ts';
+import { covers, endsWith, isConflict, type Moment, Order, orderOf, type RaceAccess } from './race-access.ts';
 
 const PAGE = 4096;
 
@@ -144,6 +144,11 @@ export class RaceShadow {
   }
 }
 
+/** Whether `a` need not be kept once `b` comes. @param order of `a` to `b` */
+function isReplaced(a: RaceAccess, b: RaceAccess, order: number): boolean {
+  return (order === Order.BEFORE || endsWith(a, b)) && covers(b, a);
+}
+
 /** What a stretch has had once `b` comes. The same list, if that changes nothing. */
 function meet(
   had: readonly RaceAccess[],
@@ -163,11 +168,11 @@ function meet(
     }
     const order = orderOf(a, b, moment);
     if (order === Order.NONE && isConflict(a, b)) found(a);
-    if (keep && order === Order.BEFORE && covers(b, a)) gone++;
+    if (keep && isReplaced(a, b, order)) gone++;
   }
   if (!keep || (isThere && gone === 0)) return had;
   if (gone === 0) return [...had, b];
-  const left = had.filter((a) => a !== b && !(orderOf(a, b, moment) === Order.BEFORE && covers(b, a)));
+  const left = had.filter((a) => a !== b && !isReplaced(a, b, orderOf(a, b, moment)));
   left.push(b);
   return left;
 }

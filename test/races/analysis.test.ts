@@ -103,6 +103,37 @@ describe('operations that meet on an element', () => {
   });
 });
 
+describe('updates that are under way', () => {
+  test('the last one of a rank stands for those before it', () => {
+    const told = new Told(3);
+    const [zero, one, two] = told.ranks;
+    for (const site of ['A', 'B', 'C']) {
+      zero.accumulate(1, 0, site);
+      // Now time goes on, and the next one is another record.
+      zero.sends(2);
+    }
+    two.put(1, 0, 'D');
+    expect(told.lines).toEqual(['C-D']);
+    zero.flushes(1);
+    zero.sends(1);
+    one.receives(0);
+    one.loads(0, 'E');
+    expect(told.lines).toEqual(['C-D', 'D-E']);
+  });
+
+  test('but not for one that its own request completes, nor for one at another place', () => {
+    const told = new Told(3);
+    const [zero, , two] = told.ranks;
+    zero.accumulate(1, 0, 'A', { call: 'raccumulate' });
+    zero.sends(2);
+    zero.accumulate(1, 4, 'B');
+    zero.sends(2);
+    zero.accumulate(1, 0, 'C');
+    two.put(1, 0, 'D', { bytes: 8 });
+    expect(told.lines).toEqual(['A-D', 'C-D', 'B-D']);
+  });
+});
+
 describe('strands', () => {
   test('an operation is under way until it is completed: messages and barriers alone do not order it', () => {
     const told = new Told(3);

@@ -88,7 +88,7 @@ export class TellingRank {
   }
 
   accumulate(target: number, low: number, site: string, options: OperationOptions = {}): void {
-    this.#operation(OpKind.UPDATE, 'accumulate', target, low, site, options);
+    this.#operation(OpKind.UPDATE, options.call ?? 'accumulate', target, low, site, options);
   }
 
   fetch(target: number, low: number, site: string, options: OperationOptions = {}): void {
