@@ -72,7 +72,7 @@ export const LPF: readonly Peer[] = ['pthread', 'mpimsg', 'mpirma'].map((engine)
   flags: ['-engine', engine],
   launcher: `${LPF_BIN}lpfrun`,
   packages: 'LPF is built from its source (github.com/Algebraic-Programming/LPF)',
-  env: PEERS[1].env,
+  env: PEERS[1].env, // for an LPF over Open MPI
   launch: (ranks) => ['-engine', engine, '-n', String(ranks)],
 }));
 

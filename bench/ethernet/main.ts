@@ -1,7 +1,7 @@
 /**
  * `npm run bench:ethernet [-- --hosts 4] [--steps 50] [--only switch] [--docs docs [--redraw]]`: supersteps of
  * onesided/bsp over TCP (libfabric) between network namespaces of this machine, a process each: the relations of BSP
- * over TCP/IP, with the paces of `pacing`. Beside them MPI's messages, and one write to a socket, there, too.
+ * over TCP/IP, with the paces of `pacing`. Beside them MPI's messages, supersteps of LPF, and one write to a socket.
  *
  *   --hosts N   processes, each in a namespace of its own (default: 4)
  *   --steps N   supersteps that are measured (default: 50)
@@ -9,9 +9,9 @@
  *   --docs DIR  writes results-real-ethernet.md there, and the numbers to figures/real-ethernet.json
  *   --redraw    writes the page again from the numbers that DIR has, and measures nothing
  *
- * Needs root, iproute2 and libfabric. MPICH and Open MPI are measured where they are installed.
+ * Needs root, iproute2 and libfabric. MPICH, Open MPI and LPF (`LPF_HOME`) are measured where they are installed.
  */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { parseArgs } from 'node:util';
 import type { BspOptions } from 'onesided/bsp';
 import { LONG, type Measured, SHORT, spreadOf } from '../figures/shifts.ts';
 import { inRange, orExplain } from '../options.ts';
-import { compile, installed, PEERS, type Peer } from '../peers.ts';
+import { compile, installed, LPF, PEERS, type Peer } from '../peers.ts';
 import { ProgramError, ROOT, reportIn, run } from '../programs.ts';
 import { cells, type Found, machineOf, type Row, together } from './found.ts';
 import { addressOf, hostOf, NETWORKS, type Network, onNetwork, whyNot } from './networks.ts';
@@ -48,6 +48,11 @@ const WARM = 61;
 const FRAME_10 = 1230;
 const MPI_WARM = 5;
 const PEER_SECONDS = 60;
+
+const isInstalled = ({ compiler, launcher }: Peer): boolean => installed(compiler) && installed(launcher);
+const MPI = PEERS.filter(isInstalled);
+/** LPF's engines that reach other hosts without an adapter. */
+const BETWEEN_HOSTS = LPF.filter((one) => one.name !== 'lpf-pthread' && isInstalled(one));
 
 const RELATIONS = [
   { name: `shift, ${4 * LONG} bytes`, words: LONG, pattern: 'shift' },
@@ -91,59 +96,45 @@ async function ours(relation: Relation, options: BspOptions): Promise<Found> {
   }
 }
 
-/** A program of bench/peers/shift.c, started on each host by a command that takes an address for its name. */
-async function peer({ name, compiler, launcher, env }: Peer, row: string, bytes: number): Promise<Found> {
+/** Whose launcher it is: LPF's calls that of the MPI it was built with, which MPICH's says of itself. */
+function isHydra({ name, launcher }: Peer): boolean {
+  if (name === 'mpich') return true;
+  if (name === 'openmpi') return false;
+  const shown = spawnSync(launcher, ['-show', '-engine', 'mpimsg', '-n', '1', 'true'], { encoding: 'utf8' }).stdout;
+  return spawnSync(shown.split(' ')[0], ['--version'], { encoding: 'utf8' }).stdout.startsWith('HYDRA');
+}
+
+/** Arguments with which MPI's launcher starts a process on each host, by a command that takes an address for a name. */
+function onHosts(hydra: boolean, agent: string, addresses: string): string[] {
+  if (hydra) return ['-launcher', 'rsh', '-launcher-exec', agent, '-hosts', addresses];
+  const parameters = {
+    plm_rsh_agent: agent,
+    btl: 'tcp,self',
+    pml: 'ob1',
+    btl_tcp_if_include: 'eth0',
+    oob_tcp_if_include: 'eth0',
+  };
+  return ['--host', addresses, ...Object.entries(parameters).flatMap((one) => ['--mca', ...one])];
+}
+
+/** A program of bench/peers/, shift.c or superstep.c, on all hosts. */
+async function peer(one: Peer, program: 'shift' | 'superstep', row: string, bytes: number): Promise<Found> {
   const folder = mkdtempSync(join(tmpdir(), 'onesided-ethernet-'));
   try {
     const agent = join(folder, 'agent');
     // `agent ADDRESS COMMAND…`: the last number of an address is that of its host, and one.
     const prefix = hostOf(0).slice(0, -1);
-    writeFileSync(
-      agent,
-      `#!/bin/sh\nhost=$(( \${1##*.} - 1 ))\nshift\nexec ip netns exec "${prefix}$host" sh -c "$*"\n`,
-      {
-        mode: 0o755,
-      },
-    );
-    const binary = await compile('shift', compiler);
-    const addresses = Array.from({ length: hosts }, (_, host) => addressOf(host));
-    const launch =
-      name === 'openmpi'
-        ? [
-            '--host',
-            addresses.join(','),
-            '-n',
-            `${hosts}`,
-            '--mca',
-            'plm_rsh_agent',
-            agent,
-            '--mca',
-            'btl',
-            'tcp,self',
-            '--mca',
-            'pml',
-            'ob1',
-            '--mca',
-            'btl_tcp_if_include',
-            'eth0',
-            '--mca',
-            'oob_tcp_if_include',
-            'eth0',
-          ]
-        : ['-launcher', 'rsh', '-launcher-exec', agent, '-hosts', addresses.join(','), '-n', `${hosts}`];
-    const args = [
-      binary,
-      row,
-      `${bytes}`,
-      `${steps}`,
-      `${MPI_WARM}`,
-      ...(row === 'write' ? [addresses.join(',')] : []),
-    ];
-    const out = await untilReported(['netns', 'exec', hostOf(0), launcher, ...launch, ...args], {
-      ...env,
-      UCX_TLS: 'tcp,self',
-      UCX_NET_DEVICES: 'eth0',
-    });
+    const text = `#!/bin/sh\nhost=$(( \${1##*.} - 1 ))\nshift\nexec ip netns exec "${prefix}$host" sh -c "$*"\n`;
+    writeFileSync(agent, text, { mode: 0o755 });
+    const addresses = Array.from({ length: hosts }, (_, host) => addressOf(host)).join(',');
+    const mpi = onHosts(isHydra(one), agent, addresses);
+    // LPF's launcher hands on what begins so.
+    const launch = program === 'superstep' ? mpi.map((argument) => `-mpirun,${argument}`) : mpi;
+    const binary = await compile(program, one.compiler, one.flags);
+    const args = [row, `${bytes}`, `${steps}`, `${MPI_WARM}`, ...(row === 'write' ? [addresses] : [])];
+    const command = [one.launcher, ...one.launch(hosts), ...launch, binary, ...args];
+    const env = { ...one.env, UCX_TLS: 'tcp,self', UCX_NET_DEVICES: 'eth0' };
+    const out = await untilReported(['netns', 'exec', hostOf(0), ...command], env);
     return { superstep: spreadOf(reportIn(out).samples), errors: 0 };
   } finally {
     rmSync(folder, { recursive: true });
@@ -205,15 +196,16 @@ for (const network of NETWORKS.filter(({ name }) => name.includes(only))) {
       for (const [way, options] of Object.entries(waysOn(network))) {
         await row(network.name, relation.name, way, () => ours(relation, options));
       }
-      for (const one of PEERS.filter(({ compiler, launcher }) => installed(compiler) && installed(launcher))) {
-        const [call, program] = relation.pattern === 'shift' ? ['Sendrecv', 'shift'] : ['Alltoall', 'total'];
-        await row(network.name, relation.name, `${one.name}, MPI_${call}`, () =>
-          peer(one, program, 4 * relation.words),
-        );
+      const [call, program] = relation.pattern === 'shift' ? ['Sendrecv', 'shift'] : ['Alltoall', 'total'];
+      const bytes = 4 * relation.words;
+      for (const one of MPI) {
+        await row(network.name, relation.name, `${one.name}, MPI_${call}`, () => peer(one, 'shift', program, bytes));
       }
-      const mpi = PEERS.find(({ compiler, launcher }) => installed(compiler) && installed(launcher));
-      if (mpi === undefined || relation.pattern !== 'shift') continue;
-      await row(network.name, relation.name, 'one write to a socket', () => peer(mpi, 'write', 4 * relation.words));
+      for (const one of BETWEEN_HOSTS) {
+        await row(network.name, relation.name, `${one.name}, lpf_put`, () => peer(one, 'superstep', program, bytes));
+      }
+      if (MPI.length === 0 || relation.pattern !== 'shift') continue;
+      await row(network.name, relation.name, 'one write to a socket', () => peer(MPI[0], 'shift', 'write', bytes));
     }
   });
 }
