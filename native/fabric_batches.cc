@@ -26,6 +26,15 @@
 // The owner carries it out under its lock, as it does other atomics, record by record, and 8 bytes at their own
 // alignment at once. Atomics are the processor's there: only where those agree with the engine's (`agrees`).
 //
+// Updates. An accumulate of a type that no engine has an atomic for is made of four requests elsewhere: its stripe, a
+// 64-bit word, is taken by a compare-and-swap, and the elements are read, written and the stripe released
+// (src/transfer/requests/request-updates.ts). Here it is one record: the owner takes the stripe, if nobody has it and
+// nobody stands in line for it, updates the elements, and gives it back, all under the engine's lock. If the stripe is
+// taken, it does nothing and says so, and the initiator goes the long way. What the initiator has posted behind that
+// update must not be carried out before it: so a refusal begins a new round of the queue pair, and updates of earlier
+// rounds are refused, too. The initiator posts none of the new round until it has seen what became of the others.
+// Neighbours of the owner take stripes by the processor meanwhile: words of 64 bits, by atomics that agree.
+//
 // Keys. The owner looks at everything again that was asked of it before: a key may be withdrawn meanwhile. It says
 // how many records it has carried out, and what they have brought.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
@@ -33,6 +42,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "accumulate.h"
 #include "fabric_engine.h"
 
 namespace onesided::fabric {
@@ -45,9 +55,10 @@ constexpr size_t kFull = 8192;
 // So many are quicker by themselves if something is behind them that would wait until they are acknowledged.
 constexpr size_t kFew = 4;
 
-enum class Access : uint8_t { kWrite, kRead, kAdd, kSwap };
+enum class Access : uint8_t { kWrite, kRead, kAdd, kSwap, kUpdate };
 
-// Behind it are the bytes that are written, or the operands of an atomic: what is added; what is compared, and stored.
+// Behind it are the bytes that are written, or the operands of an atomic: what is added; what is compared, and stored;
+// or an update.
 struct Record {
   uint64_t address = 0;
   uint64_t key = 0;
@@ -58,20 +69,54 @@ struct Record {
 };
 static_assert(sizeof(Record) == 24, "a record of a message");
 
+// Behind it are the elements that it is made with. The answer is a word, `Updated`, and what was there, if that is
+// asked for.
+struct Update {
+  uint64_t lock = 0;
+  uint64_t lockKey = 0;
+  uint32_t lockRkey = 0;
+  // What the lock is while the update has it.
+  uint32_t holder = 0;
+  // As a request has it (fabric_engine.h).
+  uint32_t update = 0;
+  uint32_t unused = 0;
+  uint8_t round() const { return static_cast<uint8_t>(update >> 24); }
+};
+static_assert(sizeof(Update) == 32, "an update behind a record");
+enum Updated : uint64_t { kDone = 0, kNotDone = 1 };
+constexpr size_t kStatus = sizeof(uint64_t);
+
 Access accessOf(const Request& r) {
   switch (r.opcode) {
     case IBV_WR_RDMA_READ: return Access::kRead;
     case IBV_WR_ATOMIC_FETCH_AND_ADD: return Access::kAdd;
     case IBV_WR_ATOMIC_CMP_AND_SWP: return Access::kSwap;
+    case kUpdate: return Access::kUpdate;
     default: return Access::kWrite;
   }
 }
 
 // Bytes behind a record, and bytes of the answer.
 size_t sent(Access access, size_t bytes) {
-  return access == Access::kWrite ? bytes : access == Access::kRead ? 0 : access == Access::kAdd ? 8 : 16;
+  switch (access) {
+    case Access::kWrite: return bytes;
+    case Access::kRead: return 0;
+    case Access::kAdd: return 8;
+    case Access::kSwap: return 16;
+    default: return sizeof(Update) + bytes;
+  }
 }
-size_t brought(Access access, size_t bytes) { return access == Access::kWrite ? 0 : bytes; }
+size_t updateBrings(uint32_t update, size_t bytes) {
+  if (updateOp(update) == kSwapElement) return kStatus + bytes / 2;
+  return kStatus + (updateFetches(update) ? bytes : 0);
+}
+// Bytes of a request's data that its record counts: not an update's word.
+uint32_t counted(const Request& r) { return r.opcode == kUpdate ? r.bytes - static_cast<uint32_t>(kStatus) : r.bytes; }
+size_t sent(const Request& r) { return sent(accessOf(r), counted(r)); }
+size_t brought(const Request& r) {
+  if (r.opcode == kUpdate) return updateBrings(r.immediate, counted(r));
+  return accessOf(r) == Access::kWrite ? 0 : r.bytes;
+}
 
 bool isWord(const void* at, size_t bytes) {
   return bytes == sizeof(uint64_t) && (reinterpret_cast<uintptr_t>(at) & 7) == 0;
@@ -110,9 +155,57 @@ void perform(const Record& record, const unsigned char* data, unsigned char* res
       __atomic_compare_exchange_n(word, &old, wordAt(data + 8), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
       std::memcpy(result, &old, sizeof old);
       break;
+    case Access::kUpdate: break;
   }
   // Whoever sees the next one's bytes sees these, and the next one sees no older ones.
   std::atomic_thread_fence(std::memory_order_acq_rel);
+}
+
+// Whether elements of this number of bytes can be updated so at an address.
+bool isUpdate(uint32_t update, uint64_t address, size_t bytes) {
+  const int op = updateOp(update);
+  const int type = updateType(update);
+  const size_t size = elementBytes(type);
+  // The bytes behind an element's data may be another region's.
+  if (size == 0 || elementPadding(type) != 0 || address % elementAlignment(type) != 0) return false;
+  if (op == kSwapElement) return bytes == 2 * size;
+  return operationAllowed(op, type) && bytes > 0 && bytes % size == 0;
+}
+
+// Carries an update out, and writes what it brings: under the lock, or not at all.
+void carryOutUpdate(Qp& qp, const Record& record, const Update& asked, const unsigned char* data,
+                    unsigned char* result) {
+  auto* lock = reinterpret_cast<uint64_t*>(asked.lock);
+  auto* target = reinterpret_cast<unsigned char*>(record.address);
+  uint64_t status = kNotDone;
+  uint64_t nobody = 0;
+  if (asked.round() == qp.round) {
+    if (__atomic_compare_exchange_n(lock, &nobody, uint64_t{asked.holder}, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+      status = kDone;
+    } else {
+      qp.round++;
+    }
+  }
+  std::memcpy(result, &status, sizeof status);
+  unsigned char* found = result + kStatus;
+  const size_t brings = updateBrings(asked.update, record.bytes) - kStatus;
+  if (status == kNotDone) {
+    std::memset(found, 0, brings);
+    return;
+  }
+  const int type = updateType(asked.update);
+  if (updateOp(asked.update) == kSwapElement) {
+    std::memcpy(found, target, brings);
+    if (std::memcmp(found, data + brings, brings) == 0) std::memcpy(target, data, brings);
+  } else {
+    // Of this thread alone: nobody waits for them.
+    alignas(64) static thread_local int32_t words[kStripeWords] = {};
+    const Stripes own{words, 0, 1};
+    const size_t count = record.bytes / elementBytes(type);
+    accumulateRun(updateOp(asked.update), type, target, data, brings > 0 ? found : nullptr, count, own);
+  }
+  // Others may stand in line meanwhile, which the upper half counts.
+  __atomic_fetch_sub(lock, uint64_t{asked.holder}, __ATOMIC_SEQ_CST);
 }
 
 int rightFor(Access access) {
@@ -121,24 +214,43 @@ int rightFor(Access access) {
                                    : IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-// Why the owner does not allow one, or success.
-ibv_wc_status refusalOf(const Record& record, const Mr* mr, const Qp& qp) {
+bool reaches(const Mr* mr, const Qp& qp, uint64_t key, Access access, uint64_t address, size_t bytes) {
+  if (mr == nullptr || mr->pd != qp.pd || mr->key != key) return false;
+  const auto base = reinterpret_cast<uint64_t>(mr->addr);
+  return (mr->access & qp.access & rightFor(access)) != 0 && address >= base && address - base <= mr->length &&
+         bytes <= mr->length - (address - base);
+}
+
+// Why the owner does not allow one, or success. `bytes` are what it reaches.
+ibv_wc_status refusalOf(const Record& record, size_t bytes, const Mr* mr, const Qp& qp) {
   const bool atomic = record.access == Access::kAdd || record.access == Access::kSwap;
   if (qp.destReads == 0 && record.access != Access::kWrite) return IBV_WC_REM_INV_REQ_ERR;
   if (atomic && ((record.address & 7) != 0 || record.bytes != 8)) return IBV_WC_REM_INV_REQ_ERR;
-  if (mr == nullptr || mr->pd != qp.pd || mr->key != record.key) return IBV_WC_REM_ACCESS_ERR;
-  const auto base = reinterpret_cast<uint64_t>(mr->addr);
-  const bool allowed = (mr->access & qp.access & rightFor(record.access)) != 0 && record.address >= base &&
-                       record.address - base <= mr->length && record.bytes <= mr->length - (record.address - base);
-  return allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+  return reaches(mr, qp, record.key, record.access, record.address, bytes) ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+}
+
+// The same of what only an update has.
+ibv_wc_status updateRefusal(const Engine& engine, const Update& asked, const Record& record, const Qp& qp) {
+  if ((asked.lock & 7) != 0 || asked.holder == 0 || !engine.agrees) return IBV_WC_REM_INV_REQ_ERR;
+  if (!isUpdate(asked.update, record.address, record.bytes)) return IBV_WC_REM_INV_REQ_ERR;
+  const auto found = engine.mrs.find(asked.lockRkey);
+  const Mr* mr = found == engine.mrs.end() ? nullptr : found->second;
+  return reaches(mr, qp, asked.lockKey, Access::kUpdate, asked.lock, sizeof(uint64_t)) ? IBV_WC_SUCCESS
+                                                                                      : IBV_WC_REM_ACCESS_ERR;
 }
 
 }  // namespace
 
 bool Engine::isSmall(const Request& r) const {
   if (r.status != IBV_WC_SUCCESS || (r.flags & IBV_SEND_FENCE) != 0) return false;
-  if (isAtomic(r.opcode)) return agrees;
+  if (isAtomic(r.opcode) || r.opcode == kUpdate) return agrees;
   return (r.opcode == IBV_WR_RDMA_WRITE || r.opcode == IBV_WR_RDMA_READ) && r.bytes > 0 && r.bytes <= kSmall;
+}
+
+// Whether the data of an update are its word and elements that it can have. Where they lie is looked at later.
+bool Engine::mayUpdate(const Request& r) const {
+  return r.bytes > kStatus && counted(r) <= kSmall && isUpdate(r.immediate, r.remote, counted(r)) &&
+         r.operands[1] >> 32 != 0;
 }
 
 // Whether what was just posted may wait for more. It is in `held` then, and leaves at the next progress.
@@ -154,8 +266,7 @@ bool Engine::hold(Qp& qp) {
   for (; qp.together < qp.unissued; qp.together++) {
     const Request& r = *qp.requests[qp.requests.size() - qp.unissued + qp.together];
     if (!isSmall(r)) return false;
-    const Access access = accessOf(r);
-    qp.togetherBytes += sizeof(Record) + sent(access, r.bytes) + brought(access, r.bytes);
+    qp.togetherBytes += sizeof(Record) + sent(r) + brought(r);
     qp.burst++;
   }
   // The thread takes them if the program does not poll. If it sleeps, an answer to what is under way must wake it.
@@ -191,11 +302,12 @@ int Engine::batch(Qp& qp) {
   uint32_t fetches = 0;
   const RemoteRegion* region = nullptr;
   uint32_t rkey = 0;
+  bool updates = false;
   for (; first + count < qp.requests.size(); count++) {
     const Request& r = *qp.requests[first + count];
     const Access access = accessOf(r);
-    const size_t room = sizeof(Record) + sent(access, r.bytes);
-    if (!isSmall(r) || bytes + room > kChunk || answer + brought(access, r.bytes) > kChunk) break;
+    const size_t room = sizeof(Record) + sent(r);
+    if (!isSmall(r) || bytes + room > kChunk || answer + brought(r) > kChunk) break;
     if (region == nullptr || r.rkey != rkey) {
       const auto found = qp.regions.find(r.rkey);
       if (found == qp.regions.end() || found->second.answer == kAsked) break;
@@ -203,18 +315,32 @@ int Engine::batch(Qp& qp) {
       rkey = r.rkey;
     }
     if (refusal(r, *region) != IBV_WC_SUCCESS) break;
-    const Record record{r.remote, region->key, r.rkey, static_cast<uint16_t>(r.bytes), access, 0};
+    const Record record{r.remote, region->key, r.rkey, static_cast<uint16_t>(counted(r)), access, 0};
     unsigned char* at = records + bytes;
+    unsigned char* behind = at + sizeof record;
+    if (access == Access::kUpdate) {
+      const auto lockRkey = static_cast<uint32_t>(r.operands[1]);
+      const auto lock = qp.regions.find(lockRkey);
+      if (lock == qp.regions.end() || lock->second.answer == kAsked) break;
+      if (lockRefusal(r, lock->second) != IBV_WC_SUCCESS) break;
+      const Update update{r.operands[0], lock->second.key, lockRkey, static_cast<uint32_t>(r.operands[1] >> 32),
+                          r.immediate, 0};
+      std::memcpy(behind, &update, sizeof update);
+      gather(r, kStatus, counted(r), behind + sizeof update);
+      updates = true;
+    } else if (access == Access::kWrite) {
+      gather(r, 0, r.bytes, behind);
+    } else {
+      std::memcpy(behind, r.operands, sent(r));
+    }
     std::memcpy(at, &record, sizeof record);
-    if (access == Access::kWrite) gather(r, 0, r.bytes, at + sizeof record);
-    else std::memcpy(at + sizeof record, r.operands, sent(access, r.bytes));
     bytes += room;
-    answer += brought(access, r.bytes);
+    answer += brought(r);
     fetches += access != Access::kWrite;
   }
   const bool more = first + count < qp.requests.size();
   // By itself it need not wait.
-  if (count == 0 || (count < (more ? kFew : 2) && qp.unacknowledged + qp.atomics == 0)) return 0;
+  if (count == 0 || (!updates && count < (more ? kFew : 2) && qp.unacknowledged + qp.atomics == 0)) return 0;
   if (qp.unacknowledged >= kWindow) return -1;
   Header header;
   header.kind = Kind::kTogether;
@@ -256,16 +382,27 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
       mr = found == mrs.end() ? nullptr : found->second;
     }
     const size_t behind = sent(record.access, record.bytes);
-    const size_t result = brought(record.access, record.bytes);
-    ibv_wc_status status = refusalOf(record, mr, qp);
-    // No engine of ours sends such.
-    if (record.access > Access::kSwap || behind > bytes || answer + result > kChunk) status = IBV_WC_REM_INV_REQ_ERR;
+    size_t result = record.access == Access::kWrite ? 0 : record.bytes;
+    size_t reached = record.bytes;
+    ibv_wc_status status = IBV_WC_REM_INV_REQ_ERR;
+    Update update;
+    // No engine of ours sends others.
+    if (record.access <= Access::kUpdate && behind <= bytes) {
+      if (record.access == Access::kUpdate) {
+        std::memcpy(&update, data, sizeof update);
+        result = updateBrings(update.update, record.bytes);
+        if (updateOp(update.update) == kSwapElement) reached /= 2;
+      }
+      if (answer + result <= kChunk) status = refusalOf(record, reached, mr, qp);
+    }
+    if (record.access == Access::kUpdate && status == IBV_WC_SUCCESS) status = updateRefusal(*this, update, record, qp);
     if (status != IBV_WC_SUCCESS) {
       refuse(qp, header, status, done, results, answer);
       fail(qp);
       return;
     }
-    perform(record, data, results + answer);
+    if (record.access != Access::kUpdate) perform(record, data, results + answer);
+    else carryOutUpdate(qp, record, update, data + sizeof update, results + answer);
     data += behind;
     bytes -= behind;
     answer += result;
@@ -291,9 +428,9 @@ void Engine::takeResults(Qp& qp, uint32_t number, const unsigned char* data, siz
   for (Request* r : qp.requests) {
     if (bytes == 0) return;
     if (!r->batched || r->lastChunk != number || r->acknowledged) continue;
-    const size_t result = brought(accessOf(*r), r->bytes);
+    const size_t result = brought(*r);
     if (result > bytes) return;
-    if (result > 0 && r->status == IBV_WC_SUCCESS) giveResult(*r, data);
+    if (result > 0 && r->status == IBV_WC_SUCCESS) giveResult(*r, data, result);
     r->accessed = true;
     data += result;
     bytes -= result;

@@ -3,7 +3,8 @@
 //
 //   RDMA writes and reads  fi_writemsg until they are delivered, fi_readmsg
 //   atomics                fi_fetch_atomic, fi_compare_atomic
-//   small ones of both     that go together: a message that the owner carries out (fabric_batches.cc)
+//   small ones of both     that go together: a message that the owner carries out (fabric_batches.cc); updates of
+//                          elements of any type always do so
 //   sends, immediates      messages in chunks of 16 KiB into receives that are always posted. The receives of queue
 //                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused
 //   keys                   the program has random handles of 32 bits. The real key, of 63 bits, and what it allows are
@@ -86,6 +87,7 @@ struct Request : Operation {
   uint32_t immediate = 0;
   uint32_t bytes = 0;
   // Of an atomic. The result stays here until it is complete: a device that is late writes nobody's memory.
+  // Of an update: the address of its lock; its key, and in the upper half who takes it.
   uint64_t operands[2] = {};
   uint64_t result = 0;
   // Of a message: what was handed over, and the number of its last chunk, valid when all was.
@@ -203,8 +205,10 @@ struct Qp : ibv_qp {
   uint32_t atomics = 0;
   uint32_t chunks = 0;
   uint32_t unacknowledged = 0;
-  // Reads and atomics that have left with others.
+  // Reads, atomics and updates that have left with others.
   uint32_t fetching = 0;
+  // Of updates that come: their round.
+  uint8_t round = 0;
   // A request has failed and waits for its turn to complete: nothing behind it leaves.
   bool poisoned = false;
   bool stalled = false;
@@ -292,6 +296,7 @@ class Engine {
   void carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void takeResults(Qp& qp, uint32_t number, const unsigned char* data, size_t bytes);
   bool isSmall(const Request& request) const;
+  bool mayUpdate(const Request& request) const;
 
   // fabric_receives.cc
   void deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
@@ -310,6 +315,7 @@ class Engine {
   // fabric_keys.cc
   const RemoteRegion* region(Qp& qp, uint32_t rkey);
   int refusal(const Request& request, const RemoteRegion& region) const;
+  int lockRefusal(const Request& request, const RemoteRegion& region) const;
   void answerKey(Qp& qp, const Header& header);
   void answerNoKey(const Header& header, fi_addr_t from);
   void takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
@@ -397,8 +403,18 @@ inline Engine& Engine::of(ibv_context* context) { return *static_cast<Context*>(
 
 // Copies a part of what a request sends; and what it has brought to where it wants it.
 void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to);
-void giveResult(const Request& r, const void* result);
+void giveResult(const Request& r, const void* result, size_t bytes);
 bool isAtomic(ibv_wr_opcode opcode);
+
+// An update that the owner carries out under a lock of its memory, if nobody has that (fabric_batches.cc). It has no
+// opcode among those of libibverbs. Its data is a word, which says then whether it was carried out, and the elements.
+constexpr ibv_wr_opcode kUpdate = IBV_WR_DRIVER1;
+// Of its immediate data; the fourth byte is a number (`Update::round`).
+inline int updateOp(uint32_t update) { return static_cast<int>(update & 0xff); }
+inline int updateType(uint32_t update) { return static_cast<int>(update >> 8 & 0xff); }
+inline bool updateFetches(uint32_t update) { return (update >> 16 & 1) != 0; }
+// In place of an operation: the data are an element to store, and one to compare with.
+constexpr int kSwapElement = 255;
 
 // Random bits of the system.
 void randomBytes(void* to, size_t bytes);

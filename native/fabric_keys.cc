@@ -53,6 +53,17 @@ void nextWithdrawal(Engine& e) {
   if (++e.withdrawal == 0) e.withdrawal = 1;
 }
 
+bool holds(const RemoteRegion& region, uint64_t address, uint64_t bytes) {
+  return region.answer == kKnown && address >= region.base && address - region.base <= region.length &&
+         bytes <= region.length - (address - region.base);
+}
+
+// Of an update, what it reaches.
+uint32_t elementBytes(const Request& r) {
+  const uint32_t data = r.bytes - 8;
+  return updateOp(r.immediate) == kSwapElement ? data / 2 : data;
+}
+
 }  // namespace
 
 void randomBytes(void* to, size_t bytes) {
@@ -82,14 +93,21 @@ const RemoteRegion* Engine::region(Qp& qp, uint32_t rkey) {
 // Why a request may not, or success.
 int Engine::refusal(const Request& r, const RemoteRegion& region) const {
   if (region.answer == kNoQueuePair) return IBV_WC_RETRY_EXC_ERR;
-  const bool atomic = r.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool update = r.opcode == kUpdate;
+  const bool atomic = isAtomic(r.opcode) || update;
   const bool read = r.opcode == IBV_WR_RDMA_READ;
   if (region.noReads != 0 && (atomic || read)) return IBV_WC_REM_INV_REQ_ERR;
-  if (atomic && (r.remote & 7) != 0) return IBV_WC_REM_INV_REQ_ERR;
+  if (atomic && !update && (r.remote & 7) != 0) return IBV_WC_REM_INV_REQ_ERR;
   const int needed = atomic ? IBV_ACCESS_REMOTE_ATOMIC : read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-  const bool allowed = region.answer == kKnown && (region.access & needed) != 0 && r.remote >= region.base &&
-                       r.remote - region.base <= region.length &&
-                       r.bytes <= region.length - (r.remote - region.base);
+  const bool allowed = (region.access & needed) != 0 && holds(region, r.remote, update ? elementBytes(r) : r.bytes);
+  return allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+}
+
+// The same of the region with an update's lock.
+int Engine::lockRefusal(const Request& r, const RemoteRegion& region) const {
+  if (region.answer == kNoQueuePair) return IBV_WC_RETRY_EXC_ERR;
+  if (region.noReads != 0 || (r.operands[0] & 7) != 0) return IBV_WC_REM_INV_REQ_ERR;
+  const bool allowed = (region.access & IBV_ACCESS_REMOTE_ATOMIC) != 0 && holds(region, r.operands[0], 8);
   return allowed ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 }
 

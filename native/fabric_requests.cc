@@ -1,6 +1,7 @@
 // The send queues: what a queue pair hands over, in which order, and when a request is complete.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
+#include <arpa/inet.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -25,7 +26,7 @@ bool fetches(const Request& r) { return r.batched && r.opcode != IBV_WR_RDMA_WRI
 
 // Whether it reaches memory of the peer's. What has no bytes reaches none, whatever its key.
 bool reaches(const Request& r) {
-  if (isAtomic(r.opcode)) return true;
+  if (isAtomic(r.opcode) || r.opcode == kUpdate) return true;
   const bool writes = r.opcode == IBV_WR_RDMA_WRITE || r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   return (writes || r.opcode == IBV_WR_RDMA_READ) && r.bytes > 0;
 }
@@ -36,7 +37,8 @@ ibv_wc_opcode opcodeOf(ibv_wr_opcode opcode) {
     case IBV_WR_RDMA_WRITE_WITH_IMM: return IBV_WC_RDMA_WRITE;
     case IBV_WR_RDMA_READ: return IBV_WC_RDMA_READ;
     case IBV_WR_ATOMIC_CMP_AND_SWP: return IBV_WC_COMP_SWAP;
-    case IBV_WR_ATOMIC_FETCH_AND_ADD: return IBV_WC_FETCH_ADD;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case kUpdate: return IBV_WC_FETCH_ADD;
     default: return IBV_WC_SEND;
   }
 }
@@ -87,17 +89,40 @@ ssize_t handTransfer(Engine& e, const Qp& qp, Request& r, uint64_t at, uint64_t 
   return fi_writemsg(e.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
 }
 
+// The owner is told of a request that may not.
+void sayFault(Engine& e, const Qp& qp, const RemoteRegion& region) {
+  Header header;
+  header.kind = Kind::kFault;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  if (region.answer != kNoQueuePair) e.control(*qp.peer, header);
+}
+
+// Asks for the keys of an update, which leaves with others (fabric_batches.cc) when they are known. False: it waits. One
+// that may not has its status then.
+bool prepareUpdate(Engine& e, Qp& qp, Request& r) {
+  const RemoteRegion* region = e.region(qp, r.rkey);
+  const RemoteRegion* lock = e.region(qp, static_cast<uint32_t>(r.operands[1]));
+  if (region == nullptr || lock == nullptr) return false;
+  r.status = e.refusal(r, *region);
+  const RemoteRegion* why = region;
+  if (r.status == IBV_WC_SUCCESS) {
+    r.status = e.lockRefusal(r, *lock);
+    why = lock;
+  }
+  if (r.status == IBV_WC_SUCCESS) return false;
+  sayFault(e, qp, *why);
+  return true;
+}
+
 // Hands over the access of remote memory. False: try again. A request that may not has its status then.
 bool access(Engine& e, Qp& qp, Request& r) {
+  if (r.opcode == kUpdate) return prepareUpdate(e, qp, r);
   const RemoteRegion* region = e.region(qp, r.rkey);
   if (region == nullptr) return false;
   r.status = e.refusal(r, *region);
   if (r.status != IBV_WC_SUCCESS) {
-    Header header;
-    header.kind = Kind::kFault;
-    header.to = qp.dest;
-    header.from = qp.qp_num;
-    if (region->answer != kNoQueuePair) e.control(*qp.peer, header);
+    sayFault(e, qp, *region);
     return true;
   }
   const bool atomic = isAtomic(r.opcode);
@@ -177,11 +202,13 @@ bool isAtomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void giveResult(const Request& r, const void* result) {
+void giveResult(const Request& r, const void* result, size_t bytes) {
   const auto* from = static_cast<const unsigned char*>(result);
-  for (int i = 0; i < r.entries; i++) {
-    std::memcpy(r.local[i].iov_base, from, r.local[i].iov_len);
-    from += r.local[i].iov_len;
+  for (int i = 0; i < r.entries && bytes > 0; i++) {
+    const size_t n = std::min(bytes, r.local[i].iov_len);
+    std::memcpy(r.local[i].iov_base, from, n);
+    from += n;
+    bytes -= n;
   }
 }
 
@@ -221,8 +248,10 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
   r.id = wr.wr_id;
   r.opcode = wr.opcode;
   r.flags = wr.send_flags;
-  r.immediate = wr.imm_data;
-  const bool written = isAtomic(r.opcode) || r.opcode == IBV_WR_RDMA_READ;
+  r.immediate = wr.opcode == kUpdate ? ntohl(wr.imm_data) : wr.imm_data;
+  const bool update = r.opcode == kUpdate;
+  if (update && (!agrees || isInline)) return EOPNOTSUPP;
+  const bool written = isAtomic(r.opcode) || update || r.opcode == IBV_WR_RDMA_READ;
   if (isInline) {
     r.bytes = wr.sg_list->length;
     std::memcpy(r.inlined, reinterpret_cast<const void*>(wr.sg_list->addr), r.bytes);
@@ -242,12 +271,13 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
     r.descriptors[r.entries++] = fi_mr_desc(mr->region);
     r.bytes += entry.length;
   }
-  if (isAtomic(r.opcode)) {
+  if (isAtomic(r.opcode) || update) {
     r.remote = wr.wr.atomic.remote_addr;
     r.rkey = wr.wr.atomic.rkey;
     r.operands[0] = wr.wr.atomic.compare_add;
     r.operands[1] = wr.wr.atomic.swap;
-    if (r.status == IBV_WC_SUCCESS && r.bytes != 8) r.status = IBV_WC_LOC_LEN_ERR;
+    const bool fits = update ? mayUpdate(r) : r.bytes == 8;
+    if (r.status == IBV_WC_SUCCESS && !fits) r.status = IBV_WC_LOC_LEN_ERR;
   } else {
     r.remote = wr.wr.rdma.remote_addr;
     r.rkey = wr.wr.rdma.rkey;
@@ -372,7 +402,7 @@ void Engine::accessed(Request* r, int error) {
   if (!isAtomic(r->opcode)) qp->peer->held--;
   if (error == 0) {
     r->accessed = true;
-    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r, &r->result);
+    if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r, &r->result, sizeof r->result);
   } else if (r->status == IBV_WC_SUCCESS) {
     if (error == FI_EACCES) r->status = IBV_WC_REM_ACCESS_ERR;
     else r->doubtful = true;

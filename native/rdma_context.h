@@ -28,6 +28,8 @@ struct Call {
   ibv_qp* qp = nullptr;
   Cq* cq = nullptr;
   ibv_srq* srq = nullptr;
+  // Its device is an endpoint of libfabric, which carries out updates.
+  bool updates = false;
   // Of a queue pair of type UD: where its requests find address handles.
   const std::unordered_map<int64_t, ibv_ah*>* handles = nullptr;
   uint32_t* words = nullptr;

@@ -49,6 +49,8 @@ static_assert(sizeof(Entry) == 16, "an entry of a slot");
 
 enum Flag : uint32_t { kFence = 1, kSignaled = 2, kSolicited = 4 };
 constexpr uint32_t kReadOpcode = 4;
+// An update, which libfabric's queue pairs carry out (fabric_batches.cc): to libibverbs, what a driver makes of it.
+constexpr uint32_t kUpdateOpcode = 8;
 
 // What the device is told of a request: the queue pair's number here (31 bits), and the request's count.
 constexpr uint64_t kReceive = uint64_t{1} << 63;
@@ -115,7 +117,7 @@ constexpr uint32_t kBatchEntries = 256;
 int postBatch(const Call& call, uint32_t owner, uint32_t mask, uint32_t head, uint32_t count, uint32_t* posted) {
   static const ibv_wr_opcode kOpcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
                                            IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
-                                           IBV_WR_ATOMIC_FETCH_AND_ADD};
+                                           IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_DRIVER1};
   ibv_send_wr requests[kBatch];
   ibv_sge entries[kBatchEntries];
   unsigned char* ring = call.data;
@@ -130,7 +132,8 @@ int postBatch(const Call& call, uint32_t owner, uint32_t mask, uint32_t head, ui
     const size_t room = (slotBytes - sizeof slot) / sizeof(Entry);
     const bool remoteAccess = slot.opcode <= 1 || slot.opcode >= kReadOpcode;
     if (call.handles != nullptr && remoteAccess) return EINVAL;
-    if (slot.opcode > 6 || slot.entries > room || slot.inlineBytes > slotBytes - sizeof slot) return EINVAL;
+    const bool known = slot.opcode <= 6 || (slot.opcode == kUpdateOpcode && call.updates);
+    if (!known || slot.entries > room || slot.inlineBytes > slotBytes - sizeof slot) return EINVAL;
     if (remoteAccess && !whole(slot.remoteAddress, kMaxSafeInteger)) return EINVAL;
     const uint32_t needed = slot.inlineBytes != 0 ? 1 : slot.entries;
     if (used + needed > kBatchEntries) {
@@ -290,6 +293,7 @@ Napi::Value RdmaContext::sender(const Napi::CallbackInfo& info) {
   }
   if (!takeWords(info[3], name, kSendWords, call.get())) return {};
   call->qp = qp->qp;
+  call->updates = verbs_->describe_endpoint != nullptr;
   if (qp->datagrams) call->handles = &ahs_;
   call->data = ring.data;
   call->bytes = slots * call->slotBytes;

@@ -69,6 +69,8 @@ export interface Capabilities {
   readonly multicast: boolean;
   /** Requests can wait for a word of this side's memory: `QueuePair.wrWait`. */
   readonly waits: boolean;
+  /** The owner of memory carries out updates of elements under a lock: `QueuePair.wrUpdate`. */
+  readonly updates: boolean;
   /** The adapter carries out barriers by itself: {@link Context.makeBarrier} works. */
   readonly barrier: boolean;
 }

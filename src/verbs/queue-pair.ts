@@ -52,6 +52,8 @@ export const WrOpcode = Object.freeze({
   ATOMIC_FETCH_AND_ADD: 6,
   /** Waits for a word of this side's memory (mlx5 calls it wait on data; libibverbs has no name for it). */
   WAIT: 7,
+  /** Updates elements of remote memory under a lock there (this library's own: neither devices nor libibverbs have it). */
+  UPDATE: 8,
 });
 
 /** Flags of a send request (`ibv_send_flags`). Inline data needs no flag: call `wrSetInlineData`. */
@@ -217,6 +219,28 @@ export interface QueuePair {
    * `capabilities.waits`. Errors: `ERR_VERBS` without it (as `ENOTSUP`).
    */
   wrWait(wrId: number, flags: number, lkey: number, address: number, value: number): void;
+  /**
+   * Has the owner update elements of its memory under a lock that is a 64-bit word there, if nobody has the lock. The
+   * request's entry is memory of this side: 8 bytes, and behind them the elements that the update is made with. When it
+   * is complete, the first word is 0 if it was carried out, and then the elements are those that were there before, if
+   * they are fetched; it is 1 if the lock was not 0: then nothing was done, and nothing is by updates of this queue
+   * pair that have the same round, until one comes with the next. At most 4,096 bytes of elements, of a type without
+   * padding. Needs `capabilities.updates`. Errors: `ERR_VERBS` without it (as `ENOTSUP`).
+   * @param update the operation (its number, or 255: compare and swap, with the new element and the expected one), the
+   * type's number × 2^8, 2^16 to fetch, the round (0 … 255) × 2^24
+   * @param lockRkey the key of the lock's region
+   * @param holder what the lock is meanwhile, 1 … 2^32 − 1; whatever is added to its upper half stays
+   */
+  wrUpdate?(
+    wrId: number,
+    flags: number,
+    rkey: number,
+    remoteAddress: number,
+    update: number,
+    lockRkey: number,
+    lockAddress: number,
+    holder: number,
+  ): void;
   /**
    * Sets where the request's datagram goes (`ibv_wr_set_ud_addr`). Only in queue pairs of type UD.
    * @param ah an address handle of the same protection domain

@@ -12,7 +12,8 @@
  *     20  u32  rkey                            64  the entries (f64 address, u32 length, u32 lkey), or the inline data
  *
  * A wait has its key where others have rkey, the word's address as the remote address, and its value as the immediate
- * data. A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
+ * data. An update has its lock's address as the first operand; its key and its holder are the halves of the second; and
+ * what it does is the immediate data. A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
  *
  *     20  u32  number of the address handle; 0: none was set
  *     40  u32  number of the queue pair there  44  u32  its key
@@ -64,6 +65,7 @@ export const WC_OPCODE = Uint8Array.of(
   WcOpcode.COMP_SWAP,
   WcOpcode.FETCH_ADD,
   WcOpcode.WAIT,
+  WcOpcode.FETCH_ADD,
 );
 
 const NO_SLOTS = new ArrayBuffer(0);
@@ -193,6 +195,22 @@ export class WorkRequestRing {
 
   wait(wrId: number, flags: number, lkey: number, address: number, value: number): void {
     this.rdma(WrOpcode.WAIT, wrId, flags, lkey, address, value);
+  }
+
+  update(
+    wrId: number,
+    flags: number,
+    rkey: number,
+    remoteAddress: number,
+    update: number,
+    lockRkey: number,
+    lockAddress: number,
+    holder: number,
+  ): void {
+    if (!Number.isSafeInteger(lockAddress) || lockAddress < 0) this.#refuseAddress('address of the lock', lockAddress);
+    const [lo, hi] = [lockAddress >>> 0, Math.floor(lockAddress / 2 ** 32)];
+    this.atomic(WrOpcode.UPDATE, wrId, flags, rkey, remoteAddress, lo, hi, lockRkey, holder);
+    this.u32[this.#w + WrField.IMM_DATA] = update;
   }
 
   setSge(lkey: number, address: number, length: number): void {

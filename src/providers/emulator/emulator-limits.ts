@@ -44,5 +44,6 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: true,
   waits: true,
+  updates: false,
   barrier: false,
 });

@@ -65,7 +65,11 @@ export function openFabric(
       device = new native.RdmaContext!(address === '' ? provider : `${provider}|${address}`, 1, 0, woken, true);
       return device;
     },
-    claims: (opened) => ({ randomKeys: true, atomicsAgree: opened.endpoint().atomicsAgree }),
+    claims(opened) {
+      const { atomicsAgree } = opened.endpoint();
+      // The owner takes a lock by the processor that other ranks take by libfabric's atomics.
+      return { randomKeys: true, atomicsAgree, updates: atomicsAgree };
+    },
   });
   const own = device!.endpoint();
   if (own.name.length > MOST_NAME) {

@@ -25,6 +25,7 @@ export const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: true,
   waits: false,
+  updates: false,
   barrier: false,
 });
 

@@ -48,6 +48,7 @@ const CAPABILITIES: Capabilities = Object.freeze({
   datagrams: true,
   multicast: false,
   waits: false,
+  updates: false,
   barrier: false,
 });
 

@@ -3,7 +3,7 @@
  * use, each other's.
  */
 import type { WorkCompletions } from '../../verbs/completion-queue.ts';
-import type { AsyncEvent, DeviceAttributes } from '../../verbs/device.ts';
+import type { AsyncEvent, Capabilities, DeviceAttributes } from '../../verbs/device.ts';
 import type { ProtectionDomain, QueuePairInit } from '../../verbs/memory.ts';
 import type { QueuePair } from '../../verbs/queue-pair.ts';
 import type { SharedReceiveQueue } from '../../verbs/shared-receive-queue.ts';
@@ -28,6 +28,7 @@ export interface RdmaParent {
   readonly member: number;
   readonly gid: string;
   readonly device: DeviceAttributes;
+  readonly capabilities: Capabilities;
   readonly own: RdmaAddress;
   /** By member. */
   readonly peers: readonly RdmaAddress[];

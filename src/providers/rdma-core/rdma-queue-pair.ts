@@ -204,6 +204,24 @@ export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, Rd
 
   // ---- the send queue -----------------------------------------------------------------------------------------------
 
+  wrUpdate(
+    wrId: number,
+    flags: number,
+    rkey: number,
+    remoteAddress: number,
+    update: number,
+    lockRkey: number,
+    lockAddress: number,
+    holder: number,
+  ): void {
+    if (!this.#context.capabilities.updates || this.qpType !== QpType.RC) {
+      this.ring.abort();
+      const { name } = this.#context.device;
+      throw new RmaError('ERR_VERBS', `post send: device ${name} carries out no updates (ENOTSUP)`);
+    }
+    this.ring.update(wrId, flags, rkey, remoteAddress, update, lockRkey, lockAddress, holder);
+  }
+
   wrComplete(): void {
     const ring = this.ring;
     if (this.#state !== QpState.RTS && this.#state !== QpState.ERR) this.refusePost(this.#state);
@@ -254,6 +272,7 @@ export class RdmaQueuePair extends QueuePairCore<RdmaPd, RdmaCompletionQueue, Rd
       if (opcode < WrOpcode.RDMA_READ) continue;
       let why: string | undefined;
       if (!this.#mayRead) why = 'allows no outstanding reads or atomics (its maxRdAtomic is 0)';
+      else if (opcode === WrOpcode.UPDATE) continue;
       else if (opcode > WrOpcode.RDMA_READ && u32[w + WrField.MESSAGE_LENGTH] !== 8)
         why = 'supports only atomics of 8 bytes';
       if (why === undefined) continue;

@@ -24,6 +24,13 @@ export interface RemoteWord {
   readonly address: number;
 }
 
+/** A word that is 0, or says who has what it stands for. */
+export interface Lock {
+  readonly word: RemoteWord;
+  /** What it is while this rank has it. */
+  readonly holder: number;
+}
+
 const ignore = (): void => {};
 
 function* until(left: Left): Generator<void, void> {
@@ -100,6 +107,18 @@ export class RemoteAccess {
   /** Absent while something of this rank is under way to the other, behind which all comes that is done now. */
   #nearTo(rank: number): NearMemory | undefined {
     return this.near !== undefined && this.#outstanding.isSilentTo(rank) ? this.near : undefined;
+  }
+
+  /**
+   * Posts an update that the owner carries out (`QueuePair.wrUpdate`, with what `does` is). Its word and elements are
+   * the first `bytes` of `memory`, whose `left` says when it is complete.
+   */
+  update({ rank, rkey, address }: RemoteWord, does: number, lock: Lock, { region, left }: Scratch, bytes: number): void {
+    const { word, holder } = lock;
+    this.#outstanding.track(rank, left, (qp, id) => {
+      qp.wrUpdate!(id, SendFlag.SIGNALED, rkey, address, does, word.rkey, word.address, holder);
+      qp.wrSetSge(region.lkey, region.address, bytes);
+    });
   }
 
   /** Memory for the results of reads and the sources of writes: registered from its first byte on. */

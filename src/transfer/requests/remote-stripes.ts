@@ -46,7 +46,7 @@
 import type { Processor } from '../../verbs/processor.ts';
 import { STRIPES } from '../loads/stripes.ts';
 import type { Answer } from './answers.ts';
-import type { RemoteWord } from './remote-access.ts';
+import type { Lock, RemoteWord } from './remote-access.ts';
 import type { Hold } from './request-tasks.ts';
 import type { RequestTransfer } from './request-transfer.ts';
 import type { Scratch } from './scratch.ts';
@@ -135,6 +135,11 @@ export class RemoteStripes {
   /** Takes a free stripe for which no rank stands in line, by this rank's processor. @returns whether it could */
   takenHere(target: number, stripe: number): boolean {
     return this.#requests.remote.swappedHere(this.#word(target, stripe), 0, 0, this.#me + 1, 0);
+  }
+
+  /** The word of a stripe, and what it is while this rank has it: for updates by the owner. */
+  lockOf(target: number, stripe: number): Lock {
+    return { word: this.#word(target, stripe), holder: this.#me + 1 };
   }
 
   /**

@@ -13,6 +13,10 @@
  * not longer than `GRACE_MS` (a connection whose other end takes no more messages carries nothing that comes behind
  * them). If the answer does not come in that time, the task leaves when it has come, in whatever call looks for
  * completions next.
+ *
+ * A task may have a request that does all of it, if it goes well (`Ahead`), and that holds nothing. It is posted ahead
+ * of the task's turn, as long as all tasks before it have such a request, too, and none has gone wrong. When its turn
+ * comes, and the request has gone well, the task is over, whether this rank waits or not; otherwise its steps begin.
  */
 import { Fifo } from '../../fifo.ts';
 import { ByRank } from './by-rank.ts';
@@ -29,6 +33,19 @@ export interface Hold {
   leaving: boolean;
 }
 
+/** A request that does all of a task, or nothing. */
+export interface Ahead {
+  /** Errors: why it cannot be posted. */
+  post(): void;
+  /** Whether it is complete. */
+  isOver(): boolean;
+  /** Called once, when it is. Errors: why its results cannot be taken. @returns whether the task is done */
+  end(): boolean;
+}
+
+/** Such requests of a target that are posted, and whose tasks have not ended. */
+const AHEAD = 64;
+
 /** @returns false if it was asked to leave, and has */
 export type HoldingSteps = Generator<void, boolean>;
 
@@ -37,6 +54,8 @@ interface Task {
   /** Makes the steps, of a task that may hold something. */
   readonly make: ((hold: Hold) => HoldingSteps) | undefined;
   readonly hold: Hold;
+  /** Absent, too, when it has gone wrong. */
+  ahead: Ahead | undefined;
   /** In which it was begun (operation-failures.ts). */
   readonly turn: number;
 }
@@ -48,6 +67,10 @@ interface TargetTasks {
   readonly rank: number;
   /** The running one first. */
   readonly tasks: Fifo<Task>;
+  /** So many of the first have posted their request ahead. */
+  posted: number;
+  /** The request of the first one has gone wrong: none is posted until those that were have had their turn. */
+  wrong: boolean;
   /** Since the window was made. */
   begun: number;
   /** It is in the list of those with tasks. */
@@ -60,7 +83,7 @@ type Failed = (error: unknown, rank: number, turn: number) => void;
 export class RequestTasks {
   readonly #failed: Failed;
   readonly #turns: Pick<OperationFailures, 'turn'>;
-  readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), begun: 0, active: false }));
+  readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), posted: 0, wrong: false, begun: 0, active: false }));
   /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
   readonly #active: TargetTasks[] = [];
   #count = 0;
@@ -94,15 +117,15 @@ export class RequestTasks {
 
   /** Errors: what the steps throw at once. */
   begin(rank: number, steps: Generator<void, unknown>): void {
-    this.#add(rank, { steps, make: undefined, hold: NOTHING, turn: this.#turns.turn });
+    this.#add(rank, { steps, make: undefined, hold: NOTHING, ahead: undefined, turn: this.#turns.turn });
   }
 
   /**
    * @param make makes the steps, again each time that they have left; until they can no longer leave, they do nothing
    * that cannot be done again
    */
-  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
-    this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false }, turn: this.#turns.turn });
+  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps, ahead?: Ahead): void {
+    this.#add(rank, { steps: undefined, make, hold: { has: false, leaving: false }, ahead, turn: this.#turns.turn });
   }
 
   #add(rank: number, task: Task): void {
@@ -115,9 +138,10 @@ export class RequestTasks {
       this.#active.push(target);
     }
     const { tasks } = target;
+    this.#postAhead(target);
     for (;;) {
       try {
-        this.#advance(tasks, false);
+        this.#advance(target, false);
         return;
       } catch (error) {
         // That of the last one is of this call; another one's is not.
@@ -133,7 +157,7 @@ export class RequestTasks {
     for (let i = 0; i < active.length; ) {
       const target = active[i];
       try {
-        this.#advance(target.tasks, waiting);
+        this.#advance(target, waiting);
       } catch (error) {
         this.#failed(error, target.rank, this.#failedTurn);
         continue;
@@ -151,9 +175,14 @@ export class RequestTasks {
    * Runs the first task of a target until it waits for an answer; if it ends, the next one. Errors: the task's, which
    * has ended then.
    */
-  #advance(tasks: Fifo<Task>, waiting: boolean): void {
+  #advance(target: TargetTasks, waiting: boolean): void {
+    const { tasks } = target;
     for (let task = tasks.first; task !== undefined; task = tasks.first) {
       const { make, hold } = task;
+      if (task.ahead !== undefined) {
+        if (!this.#isOver(target, task)) return;
+        if (tasks.first !== task) continue;
+      }
       if (make !== undefined && !waiting && !hold.leaving && !hold.has) return;
       task.steps ??= make!(hold);
       let left = false;
@@ -184,6 +213,52 @@ export class RequestTasks {
   #end(tasks: Fifo<Task>): void {
     tasks.shift();
     this.#count--;
+  }
+
+  /** Posts requests ahead of the turn of their tasks, as many as may. */
+  #postAhead(target: TargetTasks): void {
+    if (target.wrong || target.posted >= Math.min(AHEAD, target.tasks.length)) return;
+    const turns = this.#turns;
+    const now = turns.turn;
+    let at = 0;
+    for (const task of target.tasks) {
+      if (task.ahead === undefined || target.posted === AHEAD) break;
+      if (at++ < target.posted) continue;
+      turns.turn = task.turn;
+      try {
+        task.ahead.post();
+        target.posted++;
+      } catch {
+        // The steps will say why, if it is in their way, too.
+        task.ahead = undefined;
+        break;
+      } finally {
+        turns.turn = now;
+      }
+    }
+  }
+
+  /**
+   * Whether the request of the first task is over. If it went well, so is the task.
+   * Errors: why its results cannot be taken; the task has ended then.
+   */
+  #isOver(target: TargetTasks, task: Task): boolean {
+    if (target.posted === 0) this.#postAhead(target);
+    const { ahead } = task;
+    if (ahead === undefined) return true;
+    if (!ahead.isOver()) return false;
+    task.ahead = undefined;
+    target.posted--;
+    let over = true;
+    this.#failedTurn = task.turn;
+    try {
+      over = ahead.end();
+    } finally {
+      if (over) this.#end(target.tasks);
+      target.wrong = (target.wrong || !over) && target.posted > 0;
+    }
+    if (over && target.posted < AHEAD / 2) this.#postAhead(target);
+    return true;
   }
 
   /**

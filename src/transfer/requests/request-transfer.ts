@@ -36,7 +36,7 @@ import type { OriginRegistrations } from './origin-registrations.ts';
 import { Outstanding, type RequestTrace } from './outstanding.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
 import { inMessages, RemoteAccess } from './remote-access.ts';
-import { type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
+import { type Ahead, type Hold, type HoldingSteps, RequestTasks } from './request-tasks.ts';
 import type { Scratch } from './scratch.ts';
 import { type Confirmation, SECOND_ENTRIES, type SecondConnections } from './second-connections.ts';
 import { WholeArrays } from './whole-arrays.ts';
@@ -297,9 +297,14 @@ export class RequestTransfer {
   }
 
   /** Begins such a thing that holds something meanwhile for which others wait (`RequestTasks.beginHolding`). */
-  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps): void {
+  beginHolding(rank: number, make: (hold: Hold) => HoldingSteps, ahead?: Ahead): void {
     this.#stir();
-    this.#tasks.beginHolding(rank, make);
+    this.#tasks.beginHolding(rank, make, ahead);
+  }
+
+  /** Whether owners carry out updates of elements under a lock. */
+  get updates(): boolean {
+    return this.#context.capabilities.updates;
   }
 
   /**

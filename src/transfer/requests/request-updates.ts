@@ -17,11 +17,14 @@
  *   ascending order, and holds none while it waits for one of a lower number, so no ranks wait in a circle. All ranks
  *   use the stripes for these types, so all of them are atomic towards each other.
  *
+ *   Where the owner carries updates out by itself (`Capabilities.updates`), what one stripe covers goes that way first
+ *   (owner-updates.ts).
+ *
  * Memory order. A read or an atomic behind a write or an atomic of the same connection sees it (InfiniBand's ordering
  * rules; so does the release). The rank that acquires the stripe next reads behind its own compare-and-swap.
  *
  * Cost: one round trip for SUM of 64-bit integers, two or three for their other operations, two for the rest (three
- * where several stripes are needed, and one more for each of them); elements of one call share them.
+ * where several stripes are needed, and one more for each of them; one by the owner); elements of one call share them.
  */
 import { combineBigInt } from '../../datatype/arithmetic.ts';
 import { bytesOf, type TypedArray } from '../../datatype/base-types.ts';
@@ -34,6 +37,7 @@ import type { RemotePart } from '../loads/remote-part.ts';
 import { STRIPE_BYTES, STRIPE_WORDS, Stripes, stripeAt } from '../loads/stripes.ts';
 import type { Fetch } from './fetch.ts';
 import { lostError } from './lost-arrays.ts';
+import { type OwnerUpdate, OwnerUpdates } from './owner-updates.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
 import type { RemoteWord } from './remote-access.ts';
 import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
@@ -67,6 +71,8 @@ export class RequestUpdates {
   readonly #kernels: BulkKernels | undefined;
   /** For the copies that are combined here, which no other rank sees. */
   readonly #ownStripes: Stripes;
+  /** Where owners carry updates out. */
+  readonly #byOwner: OwnerUpdates | undefined;
 
   /**
    * @param parts the ranks' parts
@@ -86,6 +92,7 @@ export class RequestUpdates {
     this.#stripes = stripes;
     this.#inBulk = inBulk;
     this.#kernels = kernels;
+    this.#byOwner = requests.updates ? new OwnerUpdates(requests, stripes) : undefined;
     this.#ownStripes = new Stripes(new Int32Array(STRIPE_WORDS), 0, { rank, findFailure: () => undefined });
   }
 
@@ -133,8 +140,32 @@ export class RequestUpdates {
       const alone = op === OpCode.SUM && fetch === undefined && this.#requests.collectsFor(rank);
       if (alone) this.#addWide(operands, rank, region, at, to);
       else this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
-    } else
-      this.#requests.beginHolding(rank, (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op));
+      return;
+    }
+    this.#requests.beginHolding(
+      rank,
+      (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op),
+      this.#byOwner?.takes(region, at, to)
+        ? this.#byOwner.ahead(rank, region, at, to, this.#updateOf(operands, rank, to, op))
+        : undefined,
+    );
+  }
+
+  /** An accumulate of consecutive elements by their owner. */
+  #updateOf(operands: Operands, rank: number, to: Side, op: number): OwnerUpdate {
+    const { origin, from, result, into } = operands;
+    const combine = (part: RemotePart, at: number, code: number, found?: Uint8Array): void => {
+      refuseGone(operands, rank);
+      accumulateElements(part, at, to, origin, from, code, found, into, this.#ownStripes, this.#kernels);
+    };
+    return {
+      op,
+      fetches: result !== undefined,
+      fill(part, at) {
+        if (changesTarget(op)) combine(part, at, OpCode.REPLACE);
+      },
+      take: (part, at) => combine(part, at, OpCode.NO_OP, result),
+    };
   }
 
   /** Begins a compare-and-swap of one integer or byte. */
@@ -154,8 +185,17 @@ export class RequestUpdates {
       else swapBytes(part.u8.subarray(place, place + to.elementSize), arrays);
     };
     if (this.#isDoneHere(rank, region, at, to, here)) return;
-    if (isWide) this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
-    else this.#requests.beginHolding(rank, (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to));
+    if (isWide) {
+      this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+      return;
+    }
+    this.#requests.beginHolding(
+      rank,
+      (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to),
+      this.#byOwner?.takes(region, at, to)
+        ? this.#byOwner.ahead(rank, region, at, to, swapOf(arrays, rank, to.elementSize))
+        : undefined,
+    );
   }
 
   /**
@@ -440,6 +480,22 @@ function swapBytes(there: Uint8Array, { origin, compare, result }: Arrays): void
   const wanted = origin.slice();
   result.set(there);
   if (equal) there.set(wanted);
+}
+
+/** The same by the owner. */
+function swapOf(arrays: Arrays, rank: number, size: number): OwnerUpdate {
+  return {
+    fetches: true,
+    fill(part, at) {
+      refuseGoneOf(arrays, rank);
+      part.u8.set(arrays.origin.subarray(0, size), at);
+      part.u8.set(arrays.compare.subarray(0, size), at + size);
+    },
+    take(part, at) {
+      refuseGoneOf(arrays, rank);
+      arrays.result.set(part.u8.subarray(at, at + size));
+    },
+  };
 }
 
 /** The same of a word, atomically. */

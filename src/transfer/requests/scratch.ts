@@ -10,7 +10,7 @@ import type { Context } from '../../verbs/device.ts';
 import { Access, type Memory, type MemoryRegion, type ProtectionDomain } from '../../verbs/memory.ts';
 import { RemotePart } from '../loads/remote-part.ts';
 
-const KEPT = 8;
+const KEPT = 64;
 const KEPT_BYTES = 2 ** 20;
 /** Nothing smaller is made: what was large enough once is large enough for most that comes. */
 const LEAST_BYTES = 256;
