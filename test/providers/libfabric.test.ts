@@ -14,6 +14,7 @@ import {
 import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
 import { fabricNative, openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
 import { WcOpcode, WcStatus } from '../../src/verbs/completion-queue.ts';
+import type { Context } from '../../src/verbs/device.ts';
 import { SendFlag } from '../../src/verbs/queue-pair.ts';
 import {
   connect,
@@ -24,8 +25,10 @@ import {
   pollSuccess,
   post,
   send,
+  suiteOver,
   write,
 } from '../verbs/conformance/harness.ts';
+import { updates } from '../verbs/conformance/updates.ts';
 
 describe('what ONESIDED_DEVICE names', () => {
   const TCP = 'tcp;ofi_rxm';
@@ -88,20 +91,28 @@ function unavailable(): string | undefined {
   }
 }
 
+/** Two endpoints of this process. */
+function openTwo(): Context[] {
+  const own: FabricAddress[] = [];
+  return [0, 1].map((member) => {
+    const opened = openFabric(chooseFabric('', false), member, [() => own[0], () => own[1]]);
+    own.push(opened.own);
+    // TCP keeps the order of writes: none waits for the one before it.
+    expect(opened.own).toMatchObject({ provider: 'tcp;ofi_rxm', ordered: true, atomicsAgree: true });
+    return opened.context;
+  });
+}
+
 const reason = unavailable();
 const title = 'two endpoints of libfabric write, add and send to each other, and refuse what is not allowed';
 if (reason !== undefined) test.skip(`${title} (not tested: ${reason})`, () => {});
 else {
   test(title, async () => {
-    const own: FabricAddress[] = [];
-    const [a, b] = [0, 1].map((member) => {
-      const opened = openFabric(chooseFabric('', false), member, [() => own[0], () => own[1]]);
-      own.push(opened.own);
-      // TCP keeps the order of writes: none waits for the one before it.
-      expect(opened.own).toMatchObject({ provider: 'tcp;ofi_rxm', ordered: true, atomicsAgree: true });
-      onTestFinished(() => opened.context.close());
-      return new End(opened.context);
+    const contexts = openTwo();
+    onTestFinished(() => {
+      for (const context of contexts) context.close();
     });
+    const [a, b] = contexts.map((context) => new End(context));
     connect(a, b);
     write(a, b, 1, 0, 1000, 3000);
     await pollSuccess(a.sendCq);
@@ -122,4 +133,9 @@ else {
     write(a, b, 5, 0, 4090, 8);
     expect(await pollStatuses(a.sendCq, 1)).toEqual([[5, name(WcStatus.REM_ACCESS_ERR)]]);
   });
+
+  const [context] = openTwo();
+  const { device, capabilities } = context;
+  context.close();
+  describe('updates by the owner', () => updates(suiteOver({ open: openTwo }, device, capabilities)));
 }

@@ -42,6 +42,38 @@ async function busyRank(world: Communicator): Promise<void> {
   await win.free();
 }
 
+/**
+ * Accumulates of a rank to one element are carried out in the order of its calls, many at once, whichever way each of
+ * them goes, while all others want the same stripes.
+ */
+async function inOrder(world: Communicator): Promise<void> {
+  const { rank, size } = world;
+  const win = await Window.allocate(world, Float64Array, 1024);
+  await win.lockAll();
+  await world.barrier();
+  // Of those that others have, every second one between two of theirs.
+  const mine = 2 * rank;
+  const apart = Datatype.vector(2, 1, 2 * size, Datatype.FLOAT64);
+  const all = new Float64Array(600);
+  for (let round = 0; round < 12; round++) {
+    const found: Float64Array[] = [];
+    for (let k = 1; k <= 40; k++) {
+      if (k % 5 === 0) win.accumulate(Float64Array.of(k, k), 0, mine, Op.REPLACE, { target: { type: apart } });
+      else win.accumulate(Float64Array.of(k), 0, mine, Op.REPLACE);
+      // Two stripes at once.
+      if (k % 13 === 0) win.getAccumulate(all, all, 0, 0, Op.NO_OP);
+      const result = new Float64Array(1);
+      win.getAccumulate(result, result, 0, mine, Op.NO_OP);
+      found.push(result);
+    }
+    if (round % 3 === 0) await win.flush(0);
+    else win.flushSync(0);
+    found.forEach(([value], k) => assert.equal(value, k + 1));
+  }
+  await win.unlockAll();
+  await win.free();
+}
+
 /** A flush that ends early leaves nothing held, and loses nothing. */
 async function flushEndsEarly(world: Communicator): Promise<void> {
   const { rank, size } = world;
@@ -400,6 +432,7 @@ await runCases([
     'updates',
   ]),
   caseOf('nor does a rank that computes', busyRank, ['updates']),
+  caseOf('accumulates of a rank to an element keep their order', inOrder, ['updates']),
   caseOf('a flush that ends early holds nothing and loses nothing', flushEndsEarly, ['flushes']),
   caseOf('updates of every type by several ranks agree with each other', kinds, ['updates']),
   caseOf('memory on another host cannot be loaded and stored, the own part can', refusals, ['refusals']),

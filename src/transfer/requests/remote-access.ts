@@ -113,7 +113,13 @@ export class RemoteAccess {
    * Posts an update that the owner carries out (`QueuePair.wrUpdate`, with what `does` is). Its word and elements are
    * the first `bytes` of `memory`, whose `left` says when it is complete.
    */
-  update({ rank, rkey, address }: RemoteWord, does: number, lock: Lock, { region, left }: Scratch, bytes: number): void {
+  update(
+    { rank, rkey, address }: RemoteWord,
+    does: number,
+    lock: Lock,
+    { region, left }: Scratch,
+    bytes: number,
+  ): void {
     const { word, holder } = lock;
     this.#outstanding.track(rank, left, (qp, id) => {
       qp.wrUpdate!(id, SendFlag.SIGNALED, rkey, address, does, word.rkey, word.address, holder);

@@ -83,7 +83,9 @@ type Failed = (error: unknown, rank: number, turn: number) => void;
 export class RequestTasks {
   readonly #failed: Failed;
   readonly #turns: Pick<OperationFailures, 'turn'>;
-  readonly #targets = new ByRank((rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), posted: 0, wrong: false, begun: 0, active: false }));
+  readonly #targets = new ByRank(
+    (rank): TargetTasks => ({ rank, tasks: new Fifo<Task>(), posted: 0, wrong: false, begun: 0, active: false }),
+  );
   /** Those with tasks, and some that have none any more: `run` drops them. Of many targets, few have tasks. */
   readonly #active: TargetTasks[] = [];
   #count = 0;

@@ -21,6 +21,7 @@ import { rdma } from './rdma.ts';
 import { sendReceive } from './send-receive.ts';
 import { sharedReceives } from './shared-receives.ts';
 import { states } from './states.ts';
+import { updates } from './updates.ts';
 import { waits } from './waits.ts';
 import { wakeUps } from './wake-ups.ts';
 
@@ -39,6 +40,7 @@ export async function verbsConformance(name: string, harness: Harness): Promise<
     describe('order', () => ordering(suite));
     describe('receiver not ready', () => notReady(suite));
     describe('requests that wait', () => waits(suite));
+    describe('updates by the owner', () => updates(suite));
     describe('datagrams', () => datagrams(suite));
     describe('multicast groups', () => multicast(suite));
     describe('errors', () => errors(suite));
