@@ -360,6 +360,8 @@ bool operationAllowed(int64_t op, int64_t type) {
   return op >= 0 && op < kOps && type >= 0 && type < kTypes && allowed(op, type);
 }
 
+bool updatedUnderStripes(int64_t type) { return underLock(type); }
+
 size_t accumulateRun(int op, int type, unsigned char* target, const unsigned char* origin, unsigned char* result,
                      size_t count, const Stripes& stripes) {
   if (underLock(type)) {

@@ -25,6 +25,8 @@ size_t elementAlignment(int64_t type);
 // Bytes behind its last one with data.
 size_t elementPadding(int64_t type);
 bool operationAllowed(int64_t op, int64_t type);
+// Whether elements are updated under stripes, and not by the processor's atomics.
+bool updatedUnderStripes(int64_t type);
 // `count` elements one after the other. The caller has checked the operation, the range and that `target` is aligned.
 // `result` may be `origin`: each element's origin is read before its previous value is written. Stripes are those of
 // the address. Gives how many are done: not all if a stripe could not be had for long.

@@ -33,7 +33,8 @@
 // taken, it does nothing and says so, and the initiator goes the long way. What the initiator has posted behind that
 // update must not be carried out before it: so a refusal begins a new round of the queue pair, and updates of earlier
 // rounds are refused, too. The initiator posts none of the new round until it has seen what became of the others.
-// Neighbours of the owner take stripes by the processor meanwhile: words of 64 bits, by atomics that agree.
+// Neighbours of the owner take stripes by the processor meanwhile: words of 64 bits, by atomics that agree. Of 64-bit
+// integers, which are updated by such atomics themselves, there is no lock, and nothing is refused.
 //
 // Keys. The owner looks at everything again that was asked of it before: a key may be withdrawn meanwhile. It says
 // how many records it has carried out, and what they have brought.
@@ -161,31 +162,35 @@ void perform(const Record& record, const unsigned char* data, unsigned char* res
   std::atomic_thread_fence(std::memory_order_acq_rel);
 }
 
-// Whether elements of this number of bytes can be updated so at an address.
-bool isUpdate(uint32_t update, uint64_t address, size_t bytes) {
+// Whether elements of this number of bytes can be updated so at an address, under this lock or none.
+bool isUpdate(uint32_t update, uint64_t lock, uint64_t address, size_t bytes) {
   const int op = updateOp(update);
   const int type = updateType(update);
   const size_t size = elementBytes(type);
   // The bytes behind an element's data may be another region's.
   if (size == 0 || elementPadding(type) != 0 || address % elementAlignment(type) != 0) return false;
+  if (lock == 0 && (op == kSwapElement || updatedUnderStripes(type))) return false;
   if (op == kSwapElement) return bytes == 2 * size;
   return operationAllowed(op, type) && bytes > 0 && bytes % size == 0;
+}
+
+// Whether the lock is had; always if there is none.
+bool takeLock(Qp& qp, const Update& asked) {
+  if (asked.lock == 0) return true;
+  if (asked.round() != qp.round) return false;
+  uint64_t nobody = 0;
+  if (__atomic_compare_exchange_n(reinterpret_cast<uint64_t*>(asked.lock), &nobody, uint64_t{asked.holder}, false,
+                                  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    return true;
+  qp.round++;
+  return false;
 }
 
 // Carries an update out, and writes what it brings: under the lock, or not at all.
 void carryOutUpdate(Qp& qp, const Record& record, const Update& asked, const unsigned char* data,
                     unsigned char* result) {
-  auto* lock = reinterpret_cast<uint64_t*>(asked.lock);
   auto* target = reinterpret_cast<unsigned char*>(record.address);
-  uint64_t status = kNotDone;
-  uint64_t nobody = 0;
-  if (asked.round() == qp.round) {
-    if (__atomic_compare_exchange_n(lock, &nobody, uint64_t{asked.holder}, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-      status = kDone;
-    } else {
-      qp.round++;
-    }
-  }
+  const uint64_t status = takeLock(qp, asked) ? kDone : kNotDone;
   std::memcpy(result, &status, sizeof status);
   unsigned char* found = result + kStatus;
   const size_t brings = updateBrings(asked.update, record.bytes) - kStatus;
@@ -204,8 +209,9 @@ void carryOutUpdate(Qp& qp, const Record& record, const Update& asked, const uns
     const size_t count = record.bytes / elementBytes(type);
     accumulateRun(updateOp(asked.update), type, target, data, brings > 0 ? found : nullptr, count, own);
   }
+  if (asked.lock == 0) return;
   // Others may stand in line meanwhile, which the upper half counts.
-  __atomic_fetch_sub(lock, uint64_t{asked.holder}, __ATOMIC_SEQ_CST);
+  __atomic_fetch_sub(reinterpret_cast<uint64_t*>(asked.lock), uint64_t{asked.holder}, __ATOMIC_SEQ_CST);
 }
 
 int rightFor(Access access) {
@@ -232,7 +238,8 @@ ibv_wc_status refusalOf(const Record& record, size_t bytes, const Mr* mr, const 
 // The same of what only an update has.
 ibv_wc_status updateRefusal(const Engine& engine, const Update& asked, const Record& record, const Qp& qp) {
   if ((asked.lock & 7) != 0 || asked.holder == 0 || !engine.agrees) return IBV_WC_REM_INV_REQ_ERR;
-  if (!isUpdate(asked.update, record.address, record.bytes)) return IBV_WC_REM_INV_REQ_ERR;
+  if (!isUpdate(asked.update, asked.lock, record.address, record.bytes)) return IBV_WC_REM_INV_REQ_ERR;
+  if (asked.lock == 0) return IBV_WC_SUCCESS;
   const auto found = engine.mrs.find(asked.lockRkey);
   const Mr* mr = found == engine.mrs.end() ? nullptr : found->second;
   return reaches(mr, qp, asked.lockKey, Access::kUpdate, asked.lock, sizeof(uint64_t)) ? IBV_WC_SUCCESS
@@ -249,7 +256,7 @@ bool Engine::isSmall(const Request& r) const {
 
 // Whether the data of an update are its word and elements that it can have. Where they lie is looked at later.
 bool Engine::mayUpdate(const Request& r) const {
-  return r.bytes > kStatus && counted(r) <= kSmall && isUpdate(r.immediate, r.remote, counted(r)) &&
+  return r.bytes > kStatus && counted(r) <= kSmall && isUpdate(r.immediate, r.operands[0], r.remote, counted(r)) &&
          r.operands[1] >> 32 != 0;
 }
 
@@ -320,11 +327,15 @@ int Engine::batch(Qp& qp) {
     unsigned char* behind = at + sizeof record;
     if (access == Access::kUpdate) {
       const auto lockRkey = static_cast<uint32_t>(r.operands[1]);
-      const auto lock = qp.regions.find(lockRkey);
-      if (lock == qp.regions.end() || lock->second.answer == kAsked) break;
-      if (lockRefusal(r, lock->second) != IBV_WC_SUCCESS) break;
-      const Update update{r.operands[0], lock->second.key, lockRkey, static_cast<uint32_t>(r.operands[1] >> 32),
-                          r.immediate, 0};
+      uint64_t lockKey = 0;
+      if (r.operands[0] != 0) {
+        const auto lock = qp.regions.find(lockRkey);
+        if (lock == qp.regions.end() || lock->second.answer == kAsked) break;
+        if (lockRefusal(r, lock->second) != IBV_WC_SUCCESS) break;
+        lockKey = lock->second.key;
+      }
+      const auto holder = static_cast<uint32_t>(r.operands[1] >> 32);
+      const Update update{r.operands[0], lockKey, lockRkey, holder, r.immediate, 0};
       std::memcpy(behind, &update, sizeof update);
       gather(r, kStatus, counted(r), behind + sizeof update);
       updates = true;

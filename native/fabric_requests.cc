@@ -98,15 +98,16 @@ void sayFault(Engine& e, const Qp& qp, const RemoteRegion& region) {
   if (region.answer != kNoQueuePair) e.control(*qp.peer, header);
 }
 
-// Asks for the keys of an update, which leaves with others (fabric_batches.cc) when they are known. False: it waits. One
-// that may not has its status then.
+// Asks for the keys of an update, which leaves with others (fabric_batches.cc) when they are known. False: it waits.
+// One that may not has its status then.
 bool prepareUpdate(Engine& e, Qp& qp, Request& r) {
+  const bool locks = r.operands[0] != 0;
   const RemoteRegion* region = e.region(qp, r.rkey);
-  const RemoteRegion* lock = e.region(qp, static_cast<uint32_t>(r.operands[1]));
+  const RemoteRegion* lock = locks ? e.region(qp, static_cast<uint32_t>(r.operands[1])) : region;
   if (region == nullptr || lock == nullptr) return false;
   r.status = e.refusal(r, *region);
   const RemoteRegion* why = region;
-  if (r.status == IBV_WC_SUCCESS) {
+  if (locks && r.status == IBV_WC_SUCCESS) {
     r.status = e.lockRefusal(r, *lock);
     why = lock;
   }

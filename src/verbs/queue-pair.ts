@@ -228,6 +228,7 @@ export interface QueuePair {
    * padding. Needs `capabilities.updates`. Errors: `ERR_VERBS` without it (as `ENOTSUP`).
    * @param update the operation (its number, or 255: compare and swap, with the new element and the expected one), the
    * type's number × 2^8, 2^16 to fetch, the round (0 … 255) × 2^24
+   * @param lockAddress 0: there is no lock, for 64-bit integers, which agree with atomics of the device
    * @param lockRkey the key of the lock's region
    * @param holder what the lock is meanwhile, 1 … 2^32 − 1; whatever is added to its upper half stays
    */

@@ -13,7 +13,8 @@
  *
  * A wait has its key where others have rkey, the word's address as the remote address, and its value as the immediate
  * data. An update has its lock's address as the first operand; its key and its holder are the halves of the second; and
- * what it does is the immediate data. A datagram's slot (datagram-ring.ts) has its address where others have rkey and operands:
+ * what it does is the immediate data. A datagram's slot (datagram-ring.ts) has its address where others have rkey and
+ * operands:
  *
  *     20  u32  number of the address handle; 0: none was set
  *     40  u32  number of the queue pair there  44  u32  its key

@@ -1,7 +1,8 @@
 /**
  * Updates of elements that their owner carries out (`QueuePair.wrUpdate`): one request, and one round trip, where the
- * long way (`RequestUpdates`) takes two or three. They are for what a stripe covers: consecutive elements, up to 4 KiB,
- * of a type that a device has no atomic for.
+ * long way (`RequestUpdates`) takes two or three. They are for consecutive elements, up to 4 KiB: of a type that a
+ * device has no atomic for, within one stripe; and 64-bit integers, which the owner updates by its processor's atomics.
+ * Those agree with the device's, so there is no stripe, and none of what follows.
  *
  * The owner takes the stripe if no rank has it or stands in line for it, by the same swap of the same word as an
  * initiator's first request of the long way (remote-stripes.ts), and gives it back behind the update. So the two ways,
@@ -20,6 +21,7 @@ import type { RemotePart } from '../loads/remote-part.ts';
 import { STRIPE_BYTES, stripeAt } from '../loads/stripes.ts';
 import { ByRank } from './by-rank.ts';
 import type { RemoteRegion } from './regions.ts';
+import type { Lock } from './remote-access.ts';
 import type { RemoteStripes } from './remote-stripes.ts';
 import type { Ahead } from './request-tasks.ts';
 import type { RequestTransfer } from './request-transfer.ts';
@@ -45,6 +47,8 @@ export interface OwnerUpdate {
   take(part: RemotePart, at: number): void;
 }
 
+const NO_LOCK: Lock = { word: { rkey: 0, address: 0 }, holder: 1 };
+
 /** Of a target. */
 interface Target {
   round: number;
@@ -60,19 +64,26 @@ export class OwnerUpdates {
     this.#stripes = stripes;
   }
 
-  /** Whether these elements, of a type that goes by stripes, can be updated so. */
-  takes({ address }: RemoteRegion, at: number, to: Side): boolean {
+  /**
+   * An update of the elements at byte `at` of a region; `undefined` if these go the long way only.
+   * @param isStriped they are of a type that goes by stripes
+   */
+  ahead(
+    rank: number,
+    region: RemoteRegion,
+    at: number,
+    to: Side,
+    isStriped: boolean,
+    update: OwnerUpdate,
+  ): Ahead | undefined {
     const { type, base, elementSize, high } = to;
-    if (type !== undefined || high === 0 || high > STRIPE_BYTES || DATA_SIZES[base] !== elementSize) return false;
-    return stripeAt(at) === stripeAt(at + high - 1) && (address + at) % elementSize === 0;
-  }
-
-  /** An update of the elements at byte `at` of a region. */
-  ahead(rank: number, region: RemoteRegion, at: number, to: Side, update: OwnerUpdate): Ahead {
+    if (type !== undefined || high === 0 || high > STRIPE_BYTES || DATA_SIZES[base] !== elementSize) return undefined;
+    if ((region.address + at) % elementSize !== 0) return undefined;
+    if (isStriped && stripeAt(at) !== stripeAt(at + high - 1)) return undefined;
     const target = this.#targets.of(rank);
     const { remote } = this.#requests;
     const { op = SWAP_ELEMENT, fetches } = update;
-    const bytes = STATUS + (op === SWAP_ELEMENT ? 2 : 1) * to.high;
+    const bytes = STATUS + (op === SWAP_ELEMENT ? 2 : 1) * high;
     let scratch: Scratch | undefined;
     let round = 0;
     return {
@@ -83,7 +94,7 @@ export class OwnerUpdates {
           ({ round } = target);
           const word = { rank, rkey: region.rkey, address: region.address + at };
           const does = op + to.base * 2 ** 8 + (fetches ? FETCHES : 0) + round * ROUND;
-          remote.update(word, does, this.#stripes.lockOf(rank, stripeAt(at)), memory, bytes);
+          remote.update(word, does, isStriped ? this.#stripes.lockOf(rank, stripeAt(at)) : NO_LOCK, memory, bytes);
         } catch (error) {
           memory.free();
           throw error;

@@ -24,9 +24,9 @@ export interface RemoteWord {
   readonly address: number;
 }
 
-/** A word that is 0, or says who has what it stands for. */
+/** A word that is 0, or says who has what it stands for; or none, with the address 0. */
 export interface Lock {
-  readonly word: RemoteWord;
+  readonly word: Omit<RemoteWord, 'rank'>;
   /** What it is while this rank has it. */
   readonly holder: number;
 }

@@ -35,33 +35,30 @@ import { TypeCode } from '../../datatype/type-codes.ts';
 import { accumulateElements, type BulkKernels } from '../loads/accumulate.ts';
 import type { RemotePart } from '../loads/remote-part.ts';
 import { STRIPE_BYTES, STRIPE_WORDS, Stripes, stripeAt } from '../loads/stripes.ts';
+import { accumulateByOwner, addAhead, swapAhead, swapByOwner } from './ahead-updates.ts';
 import type { Fetch } from './fetch.ts';
-import { lostError } from './lost-arrays.ts';
-import { type OwnerUpdate, OwnerUpdates } from './owner-updates.ts';
+import { OwnerUpdates } from './owner-updates.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
-import type { RemoteWord } from './remote-access.ts';
 import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
 import type { Hold, HoldingSteps } from './request-tasks.ts';
 import type { RequestTransfer } from './request-transfer.ts';
+import {
+  type Arrays,
+  halves,
+  joined,
+  type Operands,
+  refuseGone,
+  refuseGoneOf,
+  store,
+  swapBytes,
+  swapWord,
+  viewOf,
+  wordAt,
+} from './update-operands.ts';
 
 const WIDE = 8;
 /** What is read for an element, at most, in multiples of its size. */
 const MOST_READ = 4;
-
-/** Arrays of a call, as bytes: those that it had when it was made. */
-interface Operands {
-  readonly origin: Uint8Array;
-  readonly from: Side;
-  readonly result: Uint8Array | undefined;
-  readonly into: Side | undefined;
-}
-
-/** Those of a compare-and-swap. */
-interface Arrays {
-  readonly origin: Uint8Array;
-  readonly compare: Uint8Array;
-  readonly result: Uint8Array;
-}
 
 export class RequestUpdates {
   readonly #requests: RequestTransfer;
@@ -136,36 +133,29 @@ export class RequestUpdates {
       result: fetch && bytesOf(fetch.result),
       into: fetch?.side,
     };
-    if (this.#isByDevice(to)) {
+    const isByDevice = this.#isByDevice(to);
+    const isOneAtomic = isByDevice && to.elements === 1 && (op === OpCode.SUM || !changesTarget(op));
+    const ahead = isOneAtomic
+      ? this.#byOwner && addAhead(this.#requests.remote, operands, wordAt(rank, region, at + elementOffsets(to)[0]), op)
+      : this.#byOwner?.ahead(
+          rank,
+          region,
+          at,
+          to,
+          !isByDevice,
+          accumulateByOwner(operands, rank, to, op, this.#ownStripes, this.#kernels),
+        );
+    if (ahead === undefined && isByDevice) {
       const alone = op === OpCode.SUM && fetch === undefined && this.#requests.collectsFor(rank);
       if (alone) this.#addWide(operands, rank, region, at, to);
       else this.#requests.begin(rank, this.#updateWide(operands, rank, region, at, to, op));
       return;
     }
-    this.#requests.beginHolding(
-      rank,
-      (hold) => this.#updateUnderStripes(hold, operands, rank, region, at, to, op),
-      this.#byOwner?.takes(region, at, to)
-        ? this.#byOwner.ahead(rank, region, at, to, this.#updateOf(operands, rank, to, op))
-        : undefined,
-    );
-  }
-
-  /** An accumulate of consecutive elements by their owner. */
-  #updateOf(operands: Operands, rank: number, to: Side, op: number): OwnerUpdate {
-    const { origin, from, result, into } = operands;
-    const combine = (part: RemotePart, at: number, code: number, found?: Uint8Array): void => {
-      refuseGone(operands, rank);
-      accumulateElements(part, at, to, origin, from, code, found, into, this.#ownStripes, this.#kernels);
-    };
-    return {
-      op,
-      fetches: result !== undefined,
-      fill(part, at) {
-        if (changesTarget(op)) combine(part, at, OpCode.REPLACE);
-      },
-      take: (part, at) => combine(part, at, OpCode.NO_OP, result),
-    };
+    const make = (hold: Hold): HoldingSteps =>
+      isByDevice
+        ? thenDone(this.#updateWide(operands, rank, region, at, to, op))
+        : this.#updateUnderStripes(hold, operands, rank, region, at, to, op);
+    this.#requests.beginHolding(rank, make, ahead);
   }
 
   /** Begins a compare-and-swap of one integer or byte. */
@@ -185,16 +175,23 @@ export class RequestUpdates {
       else swapBytes(part.u8.subarray(place, place + to.elementSize), arrays);
     };
     if (this.#isDoneHere(rank, region, at, to, here)) return;
-    if (isWide) {
+    if (isWide && this.#byOwner === undefined) {
       this.#requests.begin(rank, this.#swapWide(arrays, rank, region, at));
+      return;
+    }
+    if (isWide) {
+      const word = wordAt(rank, region, at);
+      this.#requests.beginHolding(
+        rank,
+        () => thenDone(this.#swapWide(arrays, rank, region, at)),
+        swapAhead(this.#requests.remote, arrays, word),
+      );
       return;
     }
     this.#requests.beginHolding(
       rank,
       (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to),
-      this.#byOwner?.takes(region, at, to)
-        ? this.#byOwner.ahead(rank, region, at, to, swapOf(arrays, rank, to.elementSize))
-        : undefined,
+      this.#byOwner?.ahead(rank, region, at, to, true, swapByOwner(arrays, rank, to.elementSize)),
     );
   }
 
@@ -268,11 +265,10 @@ export class RequestUpdates {
     const sinks = into && elementOffsets(into);
     const source = viewOf(origin);
     const sink = result && viewOf(result);
-    const store = (reply: Reply, i: number): void => {
+    const give = (reply: Reply, i: number): void => {
       if (sink === undefined) return;
       refuseGone(operands, rank);
-      sink.setUint32(sinks![i], reply.lo, true);
-      sink.setUint32(sinks![i] + 4, reply.hi, true);
+      store(sink, sinks![i], reply);
     };
     // What an addition does: of 0, where nothing changes.
     const once = op === OpCode.SUM || !changesTarget(op);
@@ -287,7 +283,7 @@ export class RequestUpdates {
     const replies = inOne ? yield* this.#glimpse(rank, region, at, to, targets) : fetchAll();
     for (const [i, reply] of replies.entries()) {
       yield* reply.wait();
-      if (once) store(reply, i);
+      if (once) give(reply, i);
     }
     if (once) return;
     const signed = to.base === TypeCode.INT64;
@@ -314,7 +310,7 @@ export class RequestUpdates {
         if (found.lo !== seen.lo || found.hi !== seen.hi) {
           element.seen = found;
           again.push(element);
-        } else store(found, element.i);
+        } else give(found, element.i);
       }
       left = again;
     }
@@ -366,22 +362,10 @@ export class RequestUpdates {
   }
 
   *#swapWide(arrays: Arrays, rank: number, region: RemoteRegion, at: number): Generator<void, void> {
-    refuseGoneOf(arrays, rank);
-    const [wanted, expected] = [arrays.origin, arrays.compare].map(viewOf);
-    const reply = new Reply();
-    this.#requests.remote.compareSwap(
-      wordAt(rank, region, at),
-      expected.getUint32(0, true),
-      expected.getUint32(4, true),
-      wanted.getUint32(0, true),
-      wanted.getUint32(4, true),
-      reply.take,
-    );
-    yield* reply.wait();
-    refuseGoneOf(arrays, rank);
-    const found = viewOf(arrays.result);
-    found.setUint32(0, reply.lo, true);
-    found.setUint32(4, reply.hi, true);
+    const swap = swapAhead(this.#requests.remote, arrays, wordAt(rank, region, at));
+    swap.post();
+    while (!swap.isOver()) yield;
+    swap.end();
   }
 
   *#swapUnderStripe(
@@ -457,8 +441,10 @@ export class RequestUpdates {
   }
 }
 
-function wordAt(rank: number, { rkey, address }: RemoteRegion, at: number): RemoteWord {
-  return { rank, rkey, address: address + at };
+/** Steps that hold nothing. */
+function* thenDone(steps: Generator<void, void>): HoldingSteps {
+  yield* steps;
+  return true;
 }
 
 /** By how many bytes the place 0 of a region, which may lie before its memory, is behind a multiple of 8. */
@@ -471,63 +457,4 @@ function stripesOf(at: number, to: Side): number[] {
   const needed = new Set<number>();
   for (const offset of elementOffsets(to)) needed.add(stripeAt(at + offset));
   return [...needed].sort((a, b) => a - b);
-}
-
-/** Replaces the bytes of an element, which no other rank touches meanwhile. */
-function swapBytes(there: Uint8Array, { origin, compare, result }: Arrays): void {
-  const equal = there.every((byte, i) => byte === compare[i]);
-  // Two of the arrays may be one.
-  const wanted = origin.slice();
-  result.set(there);
-  if (equal) there.set(wanted);
-}
-
-/** The same by the owner. */
-function swapOf(arrays: Arrays, rank: number, size: number): OwnerUpdate {
-  return {
-    fetches: true,
-    fill(part, at) {
-      refuseGoneOf(arrays, rank);
-      part.u8.set(arrays.origin.subarray(0, size), at);
-      part.u8.set(arrays.compare.subarray(0, size), at + size);
-    },
-    take(part, at) {
-      refuseGoneOf(arrays, rank);
-      arrays.result.set(part.u8.subarray(at, at + size));
-    },
-  };
-}
-
-/** The same of a word, atomically. */
-function swapWord(words: BigInt64Array, index: number, { origin, compare, result }: Arrays): void {
-  const [expected, wanted] = [compare, origin].map((array) => viewOf(array).getBigInt64(0, true));
-  viewOf(result).setBigInt64(0, Atomics.compareExchange(words, index, expected, wanted), true);
-}
-
-function viewOf(array: Uint8Array): DataView {
-  return new DataView(array.buffer, array.byteOffset, array.byteLength);
-}
-
-/** Errors: `ERR_BUFFER` if the program has taken memory of the call away since. */
-function refuseGone({ origin, from, result, into }: Operands, rank: number): void {
-  if (origin.length < from.high) throw lostError('origin', 'an accumulate', rank);
-  if (result !== undefined && result.length < into!.high) throw lostError('result', 'an accumulate', rank);
-}
-
-function refuseGoneOf(arrays: Arrays, rank: number): void {
-  for (const [name, array] of Object.entries(arrays))
-    if (array.length === 0) throw lostError(name, 'a compareAndSwap', rank);
-}
-
-const exchange = new DataView(new ArrayBuffer(8));
-
-function halves(value: bigint): [lo: number, hi: number] {
-  exchange.setBigInt64(0, BigInt.asIntN(64, value), true);
-  return [exchange.getUint32(0, true), exchange.getUint32(4, true)];
-}
-
-function joined(lo: number, hi: number, signed: boolean): bigint {
-  exchange.setUint32(0, lo, true);
-  exchange.setUint32(4, hi, true);
-  return signed ? exchange.getBigInt64(0, true) : exchange.getBigUint64(0, true);
 }

@@ -130,6 +130,21 @@ export function updates({ checkIf }: Suite): void {
     expect(doubles(b, 128)[0]).toBe(60);
   });
 
+  checkIf('updates', 'an update of 64-bit integers needs no lock, and agrees with atomics', async ([a, b]) => {
+    ready(a, b);
+    const there = new BigInt64Array(b.memory.buffer, 128, 3);
+    const here = new BigInt64Array(a.memory.buffer, HERE + 8, 3);
+    there.set([1n, -2n, 3n]);
+    here.set([10n, -20n, 2n]);
+    // The round is of no meaning, nor is what has the lock of others.
+    word(b, LOCK)[0] = 3n;
+    update(a, b, { op: OpCode.MIN, type: TypeCode.INT64, fetches: true, bytes: 32, lock: 0, lockRkey: 0, round: 9 });
+    await pollSuccess(a.sendCq);
+    expect(word(a, HERE)[0]).toBe(0n);
+    expect([...there]).toEqual([1n, -20n, 2n]);
+    expect([...here]).toEqual([1n, -2n, 3n]);
+  });
+
   const refused: [what: string, asked: (b: End) => Asked, status: number][] = [
     ['elements outside of the region', () => ({ at: 4088, bytes: 24 }), WcStatus.REM_ACCESS_ERR],
     ['a lock outside of the region', (b) => ({ lock: b.at(4096) }), WcStatus.REM_ACCESS_ERR],
@@ -142,6 +157,8 @@ export function updates({ checkIf }: Suite): void {
     ['a type that there is not', () => ({ type: 200 }), WcStatus.LOC_LEN_ERR],
     ['an operation that the type has not', () => ({ op: OpCode.BAND }), WcStatus.LOC_LEN_ERR],
     ['a pair with padding', () => ({ type: TypeCode.DOUBLE_INT, op: OpCode.MAXLOC, bytes: 24 }), WcStatus.LOC_LEN_ERR],
+    ['doubles and no lock', () => ({ lock: 0 }), WcStatus.LOC_LEN_ERR],
+    ['a swap and no lock', () => ({ op: SWAP_ELEMENT, type: TypeCode.INT32, lock: 0 }), WcStatus.LOC_LEN_ERR],
     ['nobody to have the lock', () => ({ holder: 0 }), WcStatus.LOC_LEN_ERR],
   ];
   for (const [what, asked, status] of refused) {
