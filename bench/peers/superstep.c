@@ -83,7 +83,8 @@ void run_supersteps(lpf_t ctx, lpf_pid_t pid, lpf_pid_t size, lpf_args_t args) {
       CHECK(in[i] == expected, "a byte is wrong");
     }
   }
-  LPF(lpf_put(ctx, times_slot, 0, 0, all_slot, pid * p.steps * sizeof *times, p.steps * sizeof *times, LPF_MSG_DEFAULT));
+  const size_t room_of_one = p.steps * sizeof *times;
+  LPF(lpf_put(ctx, times_slot, 0, 0, all_slot, pid * room_of_one, room_of_one, LPF_MSG_DEFAULT));
   LPF(lpf_sync(ctx, LPF_SYNC_DEFAULT));
   if (pid != 0) return;
   printf("{\"row\": \"%s\", \"library\": \"LPF\", \"samples\": [", p.row);
