@@ -158,8 +158,6 @@ void perform(const Record& record, const unsigned char* data, unsigned char* res
       break;
     case Access::kUpdate: break;
   }
-  // Whoever sees the next one's bytes sees these, and the next one sees no older ones.
-  std::atomic_thread_fence(std::memory_order_acq_rel);
 }
 
 // Whether elements of this number of bytes can be updated so at an address, under this lock or none.
@@ -414,6 +412,8 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     }
     if (record.access != Access::kUpdate) perform(record, data, results + answer);
     else carryOutUpdate(qp, record, update, data + sizeof update, results + answer);
+    // Whoever sees the next one's bytes sees these, and the next one sees no older ones.
+    std::atomic_thread_fence(std::memory_order_acq_rel);
     data += behind;
     bytes -= behind;
     answer += result;
