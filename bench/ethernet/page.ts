@@ -32,7 +32,9 @@ network all hosts together have that rate, as on a bus; but nothing collides, si
 the claims about collisions, T1 and T3, have no row here.
 
 Milliseconds, means and deviations of ${steps} supersteps. *Delivery* is from the end of the counts until everything is
-there; a *superstep* is all of it, with its counts. MPI's calls and the write are timed from a barrier on, without it.
+there; a *superstep* is all of it, with its counts, and so it is of LPF (Lightweight Parallel Foundations), built with
+MPICH: \`lpf_put\` and \`lpf_sync\`, by MPI's messages and by MPI's one-sided calls. It is timed from an empty superstep
+on, MPI's calls and the write from a barrier on, without it.
 Slots *kept* are packets that left within their slot, and the most by which one was late: ${hosts} processes take turns
 on ${cores} cores here.
 

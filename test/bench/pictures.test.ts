@@ -95,6 +95,16 @@ describe('a picture', () => {
     }
   });
 
+  it.each(IDS)('of %s has no name of a place on another one', (id) => {
+    const svg = svgOf({ ...WORDS, id }, chartOf(id));
+    const names = textsOf(svg.match(/<text[^>]*text-anchor="middle"[^>]*translate\([^>]*>[^<]*<\/text>/g)!.join(''));
+    for (const { text, x, y } of names) {
+      const next = names.filter((other) => other.y === y && other.x > x).sort((a, b) => a.x - b.x)[0];
+      // They are in the middle of what they name; a letter has some 6.6 pixels.
+      if (next) expect(next.x - x, `${text} | ${next.text}`).toBeGreaterThan(3.3 * (text.length + next.text.length));
+    }
+  });
+
   it('is the same whatever was drawn before', () => {
     const chart = line([1, 2, 4], [1, 2, 3]);
     const first = svgOf(WORDS, chart);

@@ -293,6 +293,20 @@ describe('asking', () => {
     expect(to(1)).toEqual([1 | (1 << 31), 1, 1 << 3]);
     expect(to(3)).toEqual([0b111]);
   });
+
+  test('waits until its own packets have left, without looking all the time, and then asks all', () => {
+    const desk = new Desk();
+    desk.stuck = 0;
+    desk.expect([0, 1, 0, 1], [0, 0, 3, 0]);
+    sendTo(desk, 2, 3);
+    desk.until(10 * NACK_AFTER);
+    expect(desk.asks).toEqual([]);
+    expect(desk.carrier.isPolling()).toBe(false);
+    desk.leave();
+    desk.until(10 * NACK_AFTER);
+    // The first ask waits at the adapter when the second one is given to it.
+    expect(desk.asks.map(({ pid, at }) => [pid, at])).toEqual([1, 3].map((pid) => [pid, 10 * NACK_AFTER]));
+  });
 });
 
 describe('answering', () => {

@@ -370,6 +370,16 @@ describe('a share is lost', () => {
   }, 120_000);
 });
 
+test('on a bus that all share, little comes that was there already, however much all have to send', async () => {
+  const fabric = loadFabric('ethernet-10-bus');
+  const options = { nackAfter: 10 };
+  const sums = summed(await exchanged({ size: 4, steps: 1, words: 16_000, options, fabric, seed: 1 }));
+  expect(sums).toMatchObject({ errors: 0, strange: 0 });
+  expect(sums.asks).toBeGreaterThan(0);
+  // Two thirds of them did, where asks went behind packets.
+  expect(sums.duplicates).toBeLessThan(0.3 * sums.packets);
+}, 60_000);
+
 describe('a process that does something else meanwhile', () => {
   const LONG = 100_000;
   /** Some of what process 0 sends in the first superstep, and nothing that it sends again. */

@@ -10,7 +10,8 @@
  *     4. A receiver knows when all should have come: `time of the counts + packets × time of a packet + nackAfter`.
  *        Then, and only when nothing new has come from that source for `nackAfter`, it asks the source for what is
  *        missing, by one datagram with a bit for each packet. If nothing comes of it, it asks again after 2, 4, 8, 8, …
- *        `nackAfter`.
+ *        `nackAfter`. An ask would come late behind packets that wait at the receiver's own adapter, for much that has
+ *        come by then; so it waits until these have left.
  *     5. The source sends those again that were asked for, but not what it has not given to the adapter yet, or what
  *        still waits there: that is on its way. (Asks for everything after any silence, and answers with everything,
  *        would fill a network that is full already, and might never end.)
@@ -115,6 +116,8 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
   #sent: (Sent[] | undefined)[] = [];
   #to: Int32Array = NOTHING;
   readonly #again = new Fifo<Asked>();
+  /** The number of the last datagram that was a packet. */
+  #last = 0;
   /** When an ask of each process was answered last. */
   readonly #answeredAt: number[] = [];
 
@@ -174,9 +177,15 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
     this.#counts.packets++;
   }
 
+  /** Packets wait at the adapter. */
+  get #isBusy(): boolean {
+    return this.#port.left < this.#last;
+  }
+
   #give(pid: number, index: number, pieces: readonly Piece[]): void {
     this.#writeHead(this.#sentStep, index, this.#to[pid]);
     this.#port.send(pid, HEAD, pieces.length, (i) => this.#entryOf(pieces[i]));
+    this.#last = this.#port.given;
   }
 
   #writeHead(step: number, index: number, count: number): Int32Array {
@@ -213,7 +222,8 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
   }
 
   isPolling(): boolean | number {
-    if (this.#incomplete.length === 0) return false;
+    // When a packet has left, that completes, and this is looked at again.
+    if (this.#incomplete.length === 0 || this.#isBusy) return false;
     return Math.max(0, (this.#lookAt - this.#comm.now()) / 1000);
   }
 
@@ -378,7 +388,7 @@ export class DatagramCarrier implements PacketCarrier, LossyPackets {
 
   #ask(): void {
     const now = this.#comm.now();
-    if (now < this.#lookAt - NO_TIME) return;
+    if (this.#isBusy || now < this.#lookAt - NO_TIME) return;
     this.#lookAt = Number.POSITIVE_INFINITY;
     for (const incoming of this.#incomplete) {
       if (now >= this.#askAt(incoming) - NO_TIME && this.#port.isReady) {
