@@ -5,15 +5,16 @@ import { buildWhatIsMissing, root } from './build.mjs';
 
 /**
  * @param {string} program its path in bench/, without the ending
- * @param {{ ranks: string, kind?: string, trace?: string, args: readonly string[] }} options `kind`: processes,
- * threads; where the addon is missing, threads. `trace`: the file for a trace
+ * @param {{ ranks?: string, kind?: string, run?: Record<string, string>, args: readonly string[] }} options `kind`:
+ * processes, threads; where the addon is missing, threads. `run`: options of `onesided run`
  */
-export function launch(program, { ranks, kind, trace, args }) {
+export function launch(program, { ranks, kind, run: options = {}, args }) {
   buildWhatIsMissing();
   const run = [
-    ...[join(root, 'dist/cli/main.js'), 'run', '-n', ranks, '--no-prefix'],
+    ...[join(root, 'dist/cli/main.js'), 'run', '--no-prefix'],
+    ...(ranks === undefined ? [] : ['-n', ranks]),
     ...(kind === undefined ? [] : ['--ranks', kind]),
-    ...(trace === undefined ? [] : ['--trace', trace]),
+    ...Object.entries(options).flatMap(([option, value]) => [`--${option}`, value]),
     ...[join(root, `build/programs/bench/${program}.js`), '--', ...args],
   ];
   const launcher = spawn(process.execPath, run, { stdio: 'inherit' });

@@ -4,10 +4,12 @@
  *
  *     npm run program -- lu|halo|ring|task-sharing|overlap|random-access|summa|mg|cg
  *     |bsp-jacobi|bsp-probe|bsp-fft|bsp-lu|bsp-inner-product|bsp-two-levels
- *     [--ranks 2] [--kind processes|threads] [--trace FILE] [the program's own options]
+ *     [--ranks 2] [--kind processes|threads] [--hosts a:2,b:2 [--ssh COMMAND]] [--trace FILE]
+ *     [the program's own options]
  *     npm run program -- NAME --fabric infinihost-64 [--ranks 64] [--trace FILE] [the program's own options]
  *
  * With a fabric the ranks are tasks of one process on a modelled fabric (docs/guide/fabrics.md), and times are virtual.
+ * `--hosts` and `--ssh` are those of `onesided run`: the folder must be there on every host.
  * A trace is for Perfetto (docs/guide/traces.md).
  *
  * What the options are, and what is measured, `npm run program -- NAME --help` says.
@@ -45,12 +47,12 @@ function take(option) {
   const at = args.indexOf(option);
   return at < 0 ? undefined : args.splice(at, 2)[1];
 }
-const ranks = take('--ranks') ?? PROGRAMS[name];
+const given = take('--ranks');
+const run = {};
+for (const option of ['hosts', 'ssh', 'trace']) {
+  const value = take(`--${option}`);
+  if (value !== undefined) run[option] = value;
+}
 const kind = take('--kind');
-const trace = take('--trace');
-launch(`ranks/${name}`, {
-  ranks,
-  ...(kind === undefined ? {} : { kind }),
-  ...(trace === undefined ? {} : { trace }),
-  args,
-});
+const ranks = given ?? (run.hosts === undefined ? PROGRAMS[name] : undefined);
+launch(`ranks/${name}`, { ranks, kind, run, args });

@@ -358,7 +358,9 @@ int Engine::batch(Qp& qp) {
   header.retries = 7;
   header.number = qp.chunks + 1;
   header.total = static_cast<uint32_t>(bytes);
+  carryAccepted(qp, header);
   if (!message(*qp.peer, header, records, bytes)) return -1;
+  wasCarried(qp);
   qp.chunks++;
   qp.unacknowledged++;
   qp.fetching += fetches;
@@ -429,8 +431,7 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     reply.number = header.number;
     control(*qp.peer, reply, results, answer);
   } else {
-    if (!qp.ackDue) acks.push_back(&qp);
-    qp.ackDue = true;
+    owe(qp, false);
   }
 }
 

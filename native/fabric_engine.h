@@ -53,6 +53,8 @@ constexpr int kEntries = 4;
 constexpr size_t kInline = 64;
 // Chunks of a queue pair that have left and were not acknowledged: 1 MiB, which is what waits at most for a receive.
 constexpr uint32_t kWindow = 64;
+// So many messages that are acknowledged later (`isBrief`) are acknowledged at once.
+constexpr uint32_t kMostBrief = kWindow / 8;
 // Messages that wait at most at a queue pair: a window, and questions for keys. More comes from none that is connected.
 constexpr size_t kMostPending = 4 * kWindow;
 
@@ -205,6 +207,9 @@ struct Qp : ibv_qp {
   uint32_t atomics = 0;
   uint32_t chunks = 0;
   uint32_t unacknowledged = 0;
+  // The last chunk that is acknowledged later, and the last one that was asked for because something waits.
+  uint32_t brief = 0;
+  uint32_t asked = 0;
   // Reads, atomics and updates that have left with others.
   uint32_t fetching = 0;
   // Of updates that come: their round.
@@ -233,6 +238,10 @@ struct Qp : ibv_qp {
   uint32_t currentBytes = 0;
   uint32_t accepted = 0;
   bool ackDue = false;
+  // So many of what was accepted since the last acknowledgement are acknowledged later.
+  uint32_t ackLater = 0;
+  // It is in the list of those with acknowledgements to send.
+  bool acking = false;
   bool limited = false;
   // Somebody was told a key through it.
   bool told = false;
@@ -267,7 +276,7 @@ class Engine {
   bool agreesWithProcessor();
 
   // fabric_progress.cc
-  int progress();
+  int progress(bool byThread = false);
   void run();
   void kick();
   void end();
@@ -277,7 +286,11 @@ class Engine {
   bool message(Peer& peer, Header header, const void* data, size_t bytes);
   void arrive(const unsigned char* data, size_t bytes, fi_addr_t from);
   void drain(Peer& peer);
+  void owe(Qp& qp, bool later);
+  void carryAccepted(Qp& qp, Header& header) const;
+  void wasCarried(Qp& qp);
   void acknowledge();
+  void acknowledgeInTime(bool byThread);
 
   // fabric_requests.cc
   int post(Qp& qp, const ibv_send_wr& wr);
@@ -285,6 +298,7 @@ class Engine {
   void retire(Qp& qp);
   void fail(Qp& qp);
   void accepted(Qp& qp, uint32_t number);
+  void askAccepted(Qp& qp);
   void refused(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void accessed(Request* request, int error);
   void release(Request* request);
@@ -375,6 +389,9 @@ class Engine {
   std::vector<Qp*> stalled;
   std::vector<Qp*> held;
   std::vector<Qp*> acks;
+  // One of these acknowledgements must not wait; since when the first waits.
+  bool ackNow = false;
+  double ackSince = 0;
   std::vector<Qp*> limited;
   std::vector<Peer*> backlogged;
   uint32_t numbers = 0;

@@ -12,6 +12,9 @@
 namespace onesided::fabric {
 namespace {
 
+// Seconds, of a brief message: so long, an answer that carries its acknowledgement may take.
+constexpr double kAckDelay = 25e-6;
+
 Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t bytes) {
   auto* message = new (std::malloc(sizeof(Message) + sizeof header + bytes)) Message();
   message->type = Operation::Type::kMessage;
@@ -76,10 +79,42 @@ void Engine::drain(Peer& peer) {
   while (!peer.backlog.empty() && hand(*this, peer.backlog.front()) == 0) peer.backlog.pop_front();
 }
 
+// A chunk was accepted. Its sender mostly waits for something else than the acknowledgement of a brief message, such as
+// an answer: that one may carry it.
+void Engine::owe(Qp& qp, bool later) {
+  if (!qp.acking) {
+    if (acks.empty()) ackSince = now();
+    acks.push_back(&qp);
+    qp.acking = true;
+  }
+  qp.ackDue = true;
+  if (!later || ++qp.ackLater >= kMostBrief) ackNow = true;
+}
+
+void Engine::carryAccepted(Qp& qp, Header& header) const {
+  header.flags |= kAccepts;
+  header.accepted = qp.accepted;
+}
+
+// A header with what is accepted has left.
+void Engine::wasCarried(Qp& qp) {
+  qp.ackDue = false;
+  qp.ackLater = 0;
+}
+
+// Whoever looks has nothing else to do than to wait, or will not look again soon, or it is time.
+void Engine::acknowledgeInTime(bool byThread) {
+  if (acks.empty()) return;
+  if (byThread || ackNow || now() - ackSince > kAckDelay) acknowledge();
+}
+
 // The acknowledgements that are due: one for all chunks that were accepted since the last time.
 void Engine::acknowledge() {
+  ackNow = false;
   for (Qp* qp : acks) {
-    qp->ackDue = false;
+    qp->acking = false;
+    if (!qp->ackDue) continue;
+    wasCarried(*qp);
     Header header;
     header.kind = Kind::kAccepted;
     header.to = qp->dest;
@@ -103,6 +138,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
   // From the queue pair that this one is connected to. Before it is connected, nobody knows.
   const bool mine = qp != nullptr && qp->peer != nullptr && qp->dest == header.from &&
                     (from == qp->peer->address || from == FI_ADDR_NOTAVAIL);
+  if (mine && (header.flags & kAccepts) != 0) accepted(*qp, header.accepted);
   switch (header.kind) {
     case Kind::kSend:
     case Kind::kSendWithImmediate:
@@ -122,6 +158,9 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
         answer.status = IBV_WC_RETRY_EXC_ERR;
         control(*peer, answer);
       }
+      return;
+    case Kind::kAskAccepted:
+      if (mine && qp->ackDue) acknowledge();
       return;
     case Kind::kAccepted:
       if (mine) accepted(*qp, header.number);

@@ -32,7 +32,10 @@ constexpr double kRecently = 0.0005;
 constexpr int kBack = 1;
 constexpr int kSleep = 250;
 // How long the thread looks for more before it sleeps, since something came: waking it takes longer than what it does.
+// What others write and read here comes without a completion. So it does not see whether more comes while it looks: if
+// it is woken soon after it has fallen asleep, it looks for longer the next time.
 constexpr double kLinger = 0.0001;
+constexpr double kLongestLinger = 0.0016;
 // Where others want its processor, that makes it wait when something comes. It knows by the time between two looks, and
 // does not linger then for a while, which is longer each time that it was so.
 constexpr double kTaken = 0.0003;
@@ -83,6 +86,13 @@ void takeError(Engine& e) {
 class Lingering {
  public:
   void came(double time) { last_ = time; }
+  // By a packet, after a sleep of so many seconds.
+  void woken(double time, double slept) {
+    came(time);
+    span_ = slept < kLongestLinger ? std::min(2 * span_, kLongestLinger) : kLinger;
+  }
+  // It does something else before it looks again.
+  void end() { on_ = false; }
   // At each look.
   bool now(double time) {
     const bool taken = on_ && time - looked_ > kTaken;
@@ -91,7 +101,7 @@ class Lingering {
       not_before_ = time + pause_;
       pause_ = std::min(2 * pause_, kLongPause);
     }
-    const bool on = time - last_ < kLinger && time >= not_before_;
+    const bool on = time - last_ < span_ && time >= not_before_;
     if (on_ && !on && !taken) pause_ = std::max(pause_ / 2, kShortPause);
     on_ = on;
     return on;
@@ -102,6 +112,7 @@ class Lingering {
   double looked_ = 0;
   double not_before_ = 0;
   double pause_ = kShortPause;
+  double span_ = kLinger;
   bool on_ = false;
 };
 
@@ -113,7 +124,7 @@ void clear(int descriptor) {
 }  // namespace
 
 // Takes what has come, and hands over what can leave. How many completions there were.
-int Engine::progress() {
+int Engine::progress(bool byThread) {
   int total = 0;
   if (!held.empty()) releaseHeld();
   for (int batch = 0; batch < kBatches; batch++) {
@@ -156,7 +167,7 @@ int Engine::progress() {
     for (Qp* qp : again) qp->stalled = false;
     for (Qp* qp : again) pump(*qp);
   }
-  if (!acks.empty()) acknowledge();
+  acknowledgeInTime(byThread);
   expire();
   look();
   if (socketsDue) markSockets(Sockets::kLater);
@@ -177,6 +188,7 @@ void Engine::run() {
   Lingering lingering;
   while (!stopping.load()) {
     if (!asleep.load() && now() - polled.load() < kRecently) {
+      lingering.end();
       if (poll(descriptors, 1, kBack) > 0) clear(wake);
       continue;
     }
@@ -188,7 +200,7 @@ void Engine::run() {
       // The program does something else than to poll: what is held would have gone on meanwhile.
       for (Qp* qp : held) qp->burst = 0;
       const double time = now();
-      if (progress() > 0) lingering.came(time);
+      if (progress(true) > 0) lingering.came(time);
       lingers = !traits.mustLook && lingering.now(time);
       soon = !backlogged.empty() || !limited.empty();
       for (const Qp* qp : stalled) soon = soon || qp->peer->refusedSince != 0;
@@ -207,10 +219,13 @@ void Engine::run() {
     if (traits.mustLook) {
       const timespec time{0, kLookNanoseconds};
       if (ppoll(descriptors, 1, &time, nullptr) > 0) clear(wake);
-    } else if (poll(descriptors, 2, soon ? 1 : kSleep) > 0) {
-      if (descriptors[0].revents != 0) clear(wake);
-      // What others write here comes without a completion.
-      if (descriptors[1].revents != 0) lingering.came(now());
+    } else {
+      const double begin = now();
+      if (poll(descriptors, 2, soon ? 1 : kSleep) > 0) {
+        if (descriptors[0].revents != 0) clear(wake);
+        const double time = now();
+        if (descriptors[1].revents != 0) lingering.woken(time, time - begin);
+      }
     }
     deep.store(false);
   }
@@ -228,7 +243,7 @@ void Engine::end() {
   if (ep == nullptr) return;
   const std::lock_guard<std::mutex> guard(mutex);
   const double begin = now();
-  do progress();
+  do progress(true);
   while ((outstanding > 0 || !backlogged.empty()) && now() - begin < 0.2);
 }
 

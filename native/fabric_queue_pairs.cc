@@ -41,8 +41,9 @@ void reset(Engine& e, Qp& qp) {
   qp.requests.clear();
   qp.unissued = qp.together = qp.togetherBytes = 0;
   qp.burst = qp.lastBurst = qp.fetching = 0;
-  qp.chunks = qp.unacknowledged = 0;
-  qp.poisoned = qp.stalled = qp.held = qp.limited = qp.ackDue = qp.receiving = false;
+  qp.chunks = qp.unacknowledged = qp.brief = qp.asked = qp.ackLater = 0;
+  qp.poisoned = qp.stalled = qp.held = qp.limited = qp.receiving = false;
+  qp.ackDue = qp.acking = false;
   qp.regions.clear();
   qp.pinged = qp.absentSince = 0;
   qp.answered = true;
@@ -132,7 +133,7 @@ int modifyQp(ibv_qp* base, ibv_qp_attr* attr, int mask) {
   qp->state = attr->qp_state;
   if (!qp->isOpen()) return 0;
   e.takePending(*qp);
-  if (!e.acks.empty()) e.acknowledge();
+  e.acknowledgeInTime(false);
   e.pump(*qp);
   return 0;
 }

@@ -130,8 +130,7 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   }
   scatter(qp.current, header.offset, data, bytes);
   qp.accepted = header.number;
-  if (!qp.ackDue) acks.push_back(&qp);
-  qp.ackDue = true;
+  owe(qp, isBrief(header.kind, header.total));
   if ((header.flags & kLast) != 0) endReceive(qp, header, IBV_WC_SUCCESS);
   return true;
 }

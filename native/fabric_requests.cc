@@ -169,8 +169,11 @@ bool speak(Engine& e, Qp& qp, Request& r) {
     header.offset = r.sent;
     header.flags = static_cast<uint8_t>(solicited | (last ? kLast : 0));
     header.number = qp.chunks + 1;
+    e.carryAccepted(qp, header);
     if (!e.message(*qp.peer, header, chunk, bytes)) return false;
+    e.wasCarried(qp);
     r.lastChunk = ++qp.chunks;
+    if (isBrief(header.kind, header.total)) qp.brief = qp.chunks;
     qp.unacknowledged++;
     r.sent += bytes;
   } while (r.sent < all);
@@ -190,7 +193,10 @@ void acknowledged(Qp& qp, Request& r) {
 // Whether a request has left, or has failed.
 bool issue(Engine& e, Qp& qp, Request& r) {
   if (r.since == 0) r.since = now();
-  if (mustWait(e, qp, r)) return false;
+  if (mustWait(e, qp, r)) {
+    e.askAccepted(qp);
+    return false;
+  }
   if (reaches(r) && !r.outside && !r.accessed && (!access(e, qp, r) || r.status != IBV_WC_SUCCESS))
     return r.status != IBV_WC_SUCCESS;
   // The message behind a write with immediate data must not overtake it, either.
@@ -367,6 +373,19 @@ void Engine::accepted(Qp& qp, uint32_t number) {
   }
   retire(qp);
   pump(qp);
+}
+
+// Something waits for chunks that are acknowledged later.
+void Engine::askAccepted(Qp& qp) {
+  if (qp.unacknowledged == 0 || qp.asked == qp.brief) return;
+  const uint32_t known = qp.chunks - qp.unacknowledged;
+  if (static_cast<int32_t>(qp.brief - known) <= 0) return;
+  qp.asked = qp.brief;
+  Header header;
+  header.kind = Kind::kAskAccepted;
+  header.to = qp.dest;
+  header.from = qp.qp_num;
+  control(*qp.peer, header);
 }
 
 // The peer did not take a chunk.

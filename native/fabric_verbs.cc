@@ -58,6 +58,7 @@ void aboutToSleep(ibv_context* context) {
   {
     const Guard guard(e.mutex);
     if (!e.held.empty()) e.releaseHeld();
+    if (!e.acks.empty()) e.acknowledge();
   }
   e.kick();
 }
@@ -97,7 +98,7 @@ int postReceive(ibv_qp* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   }
   if (qp->state == IBV_QPS_ERR) e.flushReceives(*qp);
   else if (!qp->pending.empty()) e.takePending(*qp);
-  if (!e.acks.empty()) e.acknowledge();
+  e.acknowledgeInTime(false);
   return error;
 }
 
@@ -111,7 +112,7 @@ int postShared(ibv_srq* base, ibv_recv_wr* wr, ibv_recv_wr** bad) {
     error = addReceive(srq->receives, srq->most, *wr);
   }
   if (!srq->starving.empty()) e.feed(*srq);
-  if (!e.acks.empty()) e.acknowledge();
+  e.acknowledgeInTime(false);
   return error;
 }
 

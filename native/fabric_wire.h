@@ -8,6 +8,8 @@ namespace onesided::fabric {
 
 // Of a message: above this, ofi_rxm would fetch it from memory whose key can be guessed.
 constexpr size_t kMessage = 16384;
+// A message of so many bytes at most is acknowledged later (fabric_messages.cc).
+constexpr uint32_t kBrief = 1024;
 
 enum class Kind : uint8_t {
   kSend = 1,
@@ -23,9 +25,11 @@ enum class Kind : uint8_t {
   kPong,       // `number` have arrived, up to `immediate` were accepted; `status`: 0 if it is there
   kFault,      // a request of the peer's was not allowed
   kTogether,   // small accesses, with their keys and bytes (fabric_batches.cc)
-  kResults     // what they brought: `number` was carried out
+  kResults,    // what they brought: `number` was carried out
+  kAskAccepted // which chunks are accepted? Something waits for that
 };
-enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4 };
+// kAccepts: `accepted` is valid.
+enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4, kAccepts = 8 };
 
 // What every message begins with. All numbers are little-endian: so are all processors with these devices.
 struct Header {
@@ -44,9 +48,15 @@ struct Header {
   // Of a message in chunks: its bytes, and where this chunk stands.
   uint32_t total = 0;
   uint32_t offset = 0;
-  uint32_t unused = 0;
+  // All chunks up to this one were accepted from the receiver's queue pair.
+  uint32_t accepted = 0;
 };
 static_assert(sizeof(Header) == 40, "the header of a message");
+// Whether a message is acknowledged later.
+inline bool isBrief(Kind kind, uint32_t bytes) {
+  return (kind == Kind::kSend || kind == Kind::kSendWithImmediate) && bytes <= kBrief;
+}
+
 constexpr size_t kChunk = kMessage - sizeof(Header);
 
 enum Answer : int32_t { kAsked = 0, kKnown = 1, kUnknown = -1, kNoQueuePair = -2 };

@@ -15,16 +15,23 @@ export type Complete = (id: number, status: number, opcode: number, byteLen: num
 export class MessageCompletions {
   readonly #queue: WatchedQueue;
   readonly #complete: Complete;
+  /** A look that brings fewer is the last one of a poll. */
+  readonly #least: number;
   /** Found by `reap`, oldest first. All of them are older than what is in the queue. */
   #kept: Parameters<Complete>[] = [];
   #isPolling = false;
   /** The first error of this poll. */
   #failure: { readonly error: unknown } | undefined;
 
-  /** @param lose is told, once, when the queue is lost */
-  constructor(cq: CompletionQueue, complete: Complete, lose: (error: unknown) => void) {
+  /**
+   * @param lose is told, once, when the queue is lost
+   * @param atOnce a poll takes what is there, and not what comes meanwhile: to look again costs a system call. A queue
+   * that is asked for news (`wantNews`) says so if there is more
+   */
+  constructor(cq: CompletionQueue, complete: Complete, lose: (error: unknown) => void, atOnce = false) {
     this.#queue = new WatchedQueue(cq, BATCH, lose);
     this.#complete = complete;
+    this.#least = atOnce ? BATCH : 1;
   }
 
   /** Has the next completion ring this rank's bell. */
@@ -40,9 +47,11 @@ export class MessageCompletions {
     if (this.#kept.length > 0) this.#takeKept();
     const queue = this.#queue;
     const { wrId, status, opcode, byteLen, qpNum } = queue.cq.wc;
-    for (let n = queue.fetch(); n > 0; n = queue.fetch()) {
+    let n: number;
+    do {
+      n = queue.fetch();
       for (let i = 0; i < n; i++) this.#take(wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]);
-    }
+    } while (n >= this.#least);
     this.#isPolling = outer;
     return this.#failure;
   }

@@ -150,6 +150,7 @@ export class Messenger {
       this.#cq,
       (id, status, opcode, byteLen, qpNum) => this.#complete(id, status, opcode, byteLen, qpNum),
       (error) => this.#loseAll(error),
+      !context.capabilities.loadStore && !processor.isVirtual,
     );
     this.#srq = pd.createSharedReceiveQueue({ maxWr: receives });
     this.#connections = new MessageConnections(rank, rendezvous, (): QueuePair => {
