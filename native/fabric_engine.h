@@ -6,7 +6,8 @@
 //   small ones of both     that go together: a message that the owner carries out (fabric_batches.cc); updates of
 //                          elements of any type always do so
 //   sends, immediates      messages in chunks of 16 KiB into receives that are always posted. The receives of queue
-//                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused
+//                          pairs are kept here; a chunk is acknowledged when it was put into one, or refused. A brief
+//                          message is acknowledged by the next one that goes back, or a little later
 //   keys                   the program has random handles of 32 bits. The real key, of 63 bits, and what it allows are
 //                          asked of the owner once for each queue pair; what is not allowed is then refused here, where
 //                          it breaks no connection
@@ -70,7 +71,8 @@ struct Peer;
 // What libfabric gives back when it is done with something. It needs the context's memory until then.
 struct Operation {
   fi_context2 context;
-  enum class Type : uint8_t { kRequest, kMessage, kLanding } type = Type::kRequest;
+  // kForgotten: nobody waits for it, and its memory stays.
+  enum class Type : uint8_t { kRequest, kMessage, kLanding, kForgotten } type = Type::kRequest;
 };
 
 // A work request.

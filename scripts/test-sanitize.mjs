@@ -2,8 +2,8 @@
  * The native code under sanitizers (docs/decisions/016-sanitizers.md):
  *
  *     node scripts/test-sanitize.mjs                    everything
- *     node scripts/test-sanitize.mjs address test/native   one of "faults", "rdma", "address", "thread", "stress"; and
- *     which tests, or which programs
+ *     node scripts/test-sanitize.mjs address test/native   one of "faults", "rdma", "address", "thread", "libfabric",
+ *     "stress"; and which tests, or which programs
  *
  * - faults: what is deliberately wrong is reported, each kind, and what is right is not. Otherwise the rest would say
  *   nothing.
@@ -12,6 +12,7 @@
  * - rdma: hostile calls of what there is of RDMA, on both addons and a device that is only bookkeeping; those of
  *   helpers and of barriers (threads that serve other ranks) with programs of their own.
  * - thread: tests on an addon with ThreadSanitizer, likewise.
+ * - libfabric: tests of queue pairs over TCP on both addons, where libfabric is installed.
  * - stress: the addon's threads without Node, driven hard, under ThreadSanitizer.
  *
  * Whatever any process of a run reports fails it, whatever the tests say. Reports are in build/sanitize/reports.
@@ -29,6 +30,7 @@ const supplement = join(root, 'native', 'test');
 const TESTS = {
   address: ['test/native', 'test/providers', 'test/transfer', 'test/verbs', 'test/window/user-memory.test.ts'],
   thread: ['test/native'],
+  libfabric: ['verbs', 'batches', 'batches-under-way'].map((name) => `test/rdma/${name}.test.ts`),
 };
 /** In a stack: the addon, one of its sources, and what the tests of the harness and the stress programs are made of. */
 const OURS = /\/native\/|onesided\.node|faults\.node|stress-/;
@@ -54,7 +56,7 @@ const FAULTS = {
 };
 
 const [only, ...chosen] = process.argv.slice(2);
-if (only !== undefined && !['faults', 'rdma', 'address', 'thread', 'stress'].includes(only))
+if (only !== undefined && !['faults', 'rdma', 'address', 'thread', 'libfabric', 'stress'].includes(only))
   stop(`there is no step "${only}"`);
 if (process.platform !== 'linux') stop('the addon needs Linux');
 const wants = (step) => only === undefined || only === step;
@@ -67,11 +69,12 @@ mkdirSync(reports, { recursive: true });
 const began = Date.now();
 
 for (const kind of ['address', 'thread']) {
-  if (![kind, 'faults', 'rdma', ...(kind === 'thread' ? ['stress'] : [])].some(wants)) continue;
+  if (![kind, 'faults', 'rdma', 'libfabric', ...(kind === 'thread' ? ['stress'] : [])].some(wants)) continue;
   build(kind);
   if (wants('faults')) for (const [fault, expected] of Object.entries(FAULTS[kind])) tryFault(kind, fault, expected);
   if (wants('rdma')) for (const name of HOSTILE.filter(isChosen)) hostileCalls(kind, name);
   if (wants(kind)) runTests(kind, chosen.length > 0 ? chosen : TESTS[kind]);
+  if (wants('libfabric')) runOnLibfabric(kind);
 }
 if (wants('stress')) {
   for (const name of STRESS.filter(isChosen)) {
@@ -175,9 +178,17 @@ function findings(log) {
   return { found, foreign };
 }
 
-function runTests(kind, tests) {
+function runOnLibfabric(kind) {
+  const library = process.env['ONESIDED_LIBFABRIC'] ?? 'libfabric.so.1';
+  const there = existsSync(library) || spawnSync('ldconfig', ['-p'], { encoding: 'utf8' }).stdout?.includes(library);
+  if (!there) return console.log(`libfabric with -fsanitize=${kind}: left out, there is no ${library}`);
+  const config = ['--config', 'test/rdma/tcp.config.mjs'];
+  runTests(kind, [...config, ...(chosen.length > 0 ? chosen : TESTS.libfabric)], 'libfabric');
+}
+
+function runTests(kind, tests, of = 'tests') {
   const start = Date.now();
-  const name = `tests-${kind}`;
+  const name = `${of}-${kind}`;
   const { log, env } = environment(kind, name);
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const { status } = spawnSync(process.execPath, [vitest, 'run', '--testTimeout', '240000', ...tests], {
@@ -189,7 +200,7 @@ function runTests(kind, tests) {
   // One line for each process that has loaded it. Otherwise the tests were of another addon.
   const loaded = existsSync(`${log}.loaded`) ? readFileSync(`${log}.loaded`, 'utf8').trim().split('\n').length : 0;
   if (loaded === 0) found.push({ file: name, text: 'no process has loaded the addon that was built for it' });
-  const what = `tests with -fsanitize=${kind} in ${loaded} processes, ${seconds(start)} s`;
+  const what = `${of} with -fsanitize=${kind} in ${loaded} processes, ${seconds(start)} s`;
   if (foreign > 0) console.log(`(${foreign} reports without the addon in their stacks are Node's)`);
   verdict(what, status === 0 && found.length === 0, found);
 }

@@ -151,6 +151,12 @@ test('programs that a rank starts get none of its sockets', LONG, async () => {
   expect(told).toEqual(alone);
 });
 
+// Endpoints that open while others want the processor take long for their first operations.
+test('twenty ranks that begin at once come together, and end', LONG, async () => {
+  const told = await runRanks<object>('robust-sockets', { kind: 'processes', size: 20, env: ON_DEVICE });
+  expect(told).toHaveLength(20);
+});
+
 test('a rank that is stopped is not taken for dead, and goes on', LONG, async () => {
   const port = await freePort();
   const members = Array.from({ length: 2 }, (_, rank) =>
