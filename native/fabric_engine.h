@@ -242,6 +242,8 @@ struct Qp : ibv_qp {
   bool ackDue = false;
   // So many of what was accepted since the last acknowledgement are acknowledged later.
   uint32_t ackLater = 0;
+  // Its peer waits for the acknowledgement of all chunks up to this one.
+  uint32_t wanted = 0;
   // It is in the list of those with acknowledgements to send.
   bool acking = false;
   bool limited = false;
@@ -391,7 +393,8 @@ class Engine {
   std::vector<Qp*> stalled;
   std::vector<Qp*> held;
   std::vector<Qp*> acks;
-  // One of these acknowledgements must not wait; since when the first waits.
+  // So many of these have one to send. One of them must not wait; since when the first waits.
+  uint32_t acksDue = 0;
   bool ackNow = false;
   double ackSince = 0;
   std::vector<Qp*> limited;
@@ -409,7 +412,7 @@ class Engine {
   std::atomic<double> polled{0};
   std::atomic<bool> asleep{false};
   std::atomic<bool> stopping{false};
-  // The thread sleeps until it is woken. It says so under the lock.
+  // The thread sleeps until it is woken, and was not. It says so under the lock.
   std::atomic<bool> deep{false};
   std::thread thread;
 };

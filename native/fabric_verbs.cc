@@ -37,6 +37,7 @@ int pollCq(ibv_cq* base, int most, ibv_wc* to) {
   beAwake(e);
   const Guard guard(e.mutex);
   if (cq->completions.empty()) e.progress();
+  else e.acknowledgeInTime(false);
   int n = 0;
   for (; n < most && !cq->completions.empty(); n++) {
     to[n] = cq->completions.front();
@@ -58,9 +59,15 @@ void aboutToSleep(ibv_context* context) {
   {
     const Guard guard(e.mutex);
     if (!e.held.empty()) e.releaseHeld();
-    if (!e.acks.empty()) e.acknowledge();
+    if (e.acksDue > 0) e.acknowledge();
   }
   e.kick();
+}
+
+void acknowledge(ibv_context* context) {
+  Engine& e = Engine::of(context);
+  const Guard guard(e.mutex);
+  if (e.acksDue > 0) e.acknowledge();
 }
 
 int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -75,6 +82,7 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
   }
   if (qp->state == IBV_QPS_ERR) e.retire(*qp);
   else if (!e.hold(*qp)) e.pump(*qp);
+  e.acknowledgeInTime(false);
   return error;
 }
 
@@ -345,6 +353,7 @@ VerbsLibrary makeTable() {
   l.describe_endpoint = describeEndpoint;
   l.add_peer = addPeer;
   l.about_to_sleep = aboutToSleep;
+  l.acknowledge = acknowledge;
   l.close_device = closeDevice;
   l.query_device = queryDevice;
   l.query_port = queryPort;
