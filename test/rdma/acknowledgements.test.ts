@@ -54,7 +54,7 @@ test('an answer carries the acknowledgement of what it answers', LONG, () => {
   };
   for (let i = 0; i < 25 * ROUNDS; i++) pingPong(i);
   let least = Number.POSITIVE_INFINITY;
-  // Others may use TCP here, too, or take the processor: then an answer comes too late. So it is the best of many tries.
+  // Others may use TCP, or take the processor, so that an answer comes too late: the best of many tries counts.
   for (let tries = 0; tries < 5000 && least >= 3 * ROUNDS; tries++) {
     const before = segments();
     for (let i = 0; i < ROUNDS; i++) pingPong(i + 1);
