@@ -58,6 +58,8 @@ try {
   const usage = error instanceof UsageError || code === 'ERR_ARG';
   if (!usage && !(error instanceof RmaError)) throw error;
   const command = args[0] !== undefined && Object.hasOwn(COMMANDS, args[0]) ? `onesided ${args[0]}` : 'onesided';
-  process.stderr.write(`${command}: ${message}\n${usage ? `Try "${command} --help".\n` : ''}`);
+  // Calls that are named say so themselves.
+  const what = message.startsWith('onesided ') ? message : `${command}: ${message}`;
+  process.stderr.write(`${what}\n${usage ? `Try "${command} --help".\n` : ''}`);
   process.exitCode = usage ? 2 : 1;
 }

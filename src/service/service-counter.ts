@@ -22,29 +22,40 @@ export class ServiceCounter {
   }
 
   /**
-   * Adds `by` and returns the value before.
-   * Errors: `ERR_ARG` (`by` is no whole number of at most 53 bits).
+   * Adds `by` and returns the value before: as a number, which is rounded beyond 2^53, or exactly if `by` is a bigint.
+   * Modulo 2^64. Errors: `ERR_ARG` (`by` is neither a whole number of at most 53 bits nor a bigint of at most 64).
    */
-  add(by = 1): number {
+  add(by?: number): number;
+  add(by: bigint): bigint;
+  add(by: number | bigint = 1): number | bigint {
     this.#members.checkIn('ServiceCounter.add');
-    if (!Number.isSafeInteger(by)) throw this.#refused('add: by', by);
-    return Number(Atomics.add(this.#word, 0, BigInt(by)));
+    const before = Atomics.add(this.#word, 0, this.#read('add: by', by));
+    return typeof by === 'bigint' ? before : Number(before);
   }
 
+  /** Rounded beyond 2^53. */
   get value(): number {
+    return Number(this.exactValue);
+  }
+
+  get exactValue(): bigint {
     this.#members.checkIn('ServiceCounter.value');
-    return Number(Atomics.load(this.#word, 0));
+    return Atomics.load(this.#word, 0);
   }
 
-  /** Stores a value, and returns the one before. Errors: as `add`. */
-  exchange(value: number): number {
+  /** Stores a value, and returns the one before, as `add`. Errors: as `add`. */
+  exchange(value: number): number;
+  exchange(value: bigint): bigint;
+  exchange(value: number | bigint): number | bigint {
     this.#members.checkIn('ServiceCounter.exchange');
-    if (!Number.isSafeInteger(value)) throw this.#refused('exchange: value', value);
-    return Number(Atomics.exchange(this.#word, 0, BigInt(value)));
+    const before = Atomics.exchange(this.#word, 0, this.#read('exchange: value', value));
+    return typeof value === 'bigint' ? before : Number(before);
   }
 
-  #refused(argument: string, value: unknown): Error {
-    const rule = 'must be a whole number of at most 53 bits';
-    return argumentTypeError(`ServiceCounter.${argument} of ${this.#what} ${rule}, not ${show(value)}`);
+  #read(argument: string, value: unknown): bigint {
+    if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return value;
+    if (Number.isSafeInteger(value)) return BigInt(value as number);
+    const rule = 'must be a whole number of at most 53 bits, or a bigint of at most 64';
+    throw argumentTypeError(`ServiceCounter.${argument} of ${this.#what} ${rule}, not ${show(value)}`);
   }
 }

@@ -244,10 +244,16 @@ describe.skipIf(loadNative() === undefined)('a counter of a service', () => {
     expect(two.add(-1)).toBe(2 ** 40);
     expect(one.exchange(-(2 ** 50))).toBe(2 ** 40 - 1);
     expect(two.value).toBe(-(2 ** 50));
-    for (const wrong of [1.5, 2 ** 53, Number.NaN, '1']) {
+    for (const wrong of [1.5, 2 ** 53, Number.NaN, '1', 2n ** 63n, -(2n ** 63n) - 1n]) {
       expect(() => one.add(wrong as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
       expect(() => one.exchange(wrong as number)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
     }
+    expect(one.exchange(2n ** 62n + 1n)).toBe(-(2n ** 50n));
+    expect(two.add(2n)).toBe(2n ** 62n + 1n);
+    expect([two.exactValue, two.value]).toEqual([2n ** 62n + 3n, 2 ** 62]);
+    expect(one.exchange(2n ** 63n - 1n)).toBe(2n ** 62n + 3n);
+    one.add(1n);
+    expect(two.exactValue).toBe(-(2n ** 63n));
   });
 });
 

@@ -137,7 +137,12 @@ describe.skipIf(loadNative() === undefined)('a window of a service', () => {
       expect(() => a.lockSync(3, EXCLUSIVE, 0, { timeout: 20 })).toThrow(/place 1 holds it, shared/);
       a.lockAllSync()[Symbol.dispose]();
     }
-    a.lockSync(3, EXCLUSIVE)[Symbol.dispose]();
+    const ended = a.lockSync(3, EXCLUSIVE);
+    for (let i = 0; i < 2; i++) ended[Symbol.dispose]();
+    // What another call holds now is not this one's.
+    a.lockSync(3, EXCLUSIVE);
+    ended[Symbol.dispose]();
+    a.unlockSync(3);
     const quits = new AbortController();
     a.lockSync(1, EXCLUSIVE);
     const aborted = expect(b.lock(1, EXCLUSIVE, 0, { signal: quits.signal })).rejects.toThrow('enough');
@@ -247,11 +252,12 @@ describe.skipIf(loadNative() === undefined)('a window of a service', () => {
 
   it('is refused after its member has left, and what it held goes on', async () => {
     const [one, , a, b] = await two();
-    a.lockSync(0, EXCLUSIVE);
+    const held = a.lockSync(0, EXCLUSIVE);
     a.lockSync(2, SHARED);
     const waits = expect(a.waitNotify()).rejects.toMatchObject({ code: 'ERR_SERVICE_LEFT' });
     await one.leave();
     await waits;
+    held[Symbol.dispose]();
     expect((await b.lock(0, EXCLUSIVE)).abandoned).toBe(0);
     expect((await b.lock(2, EXCLUSIVE)).abandoned).toBe(0);
     const values = new Float64Array(1);

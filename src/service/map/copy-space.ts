@@ -50,10 +50,15 @@ export class CopySpace {
     );
   }
 
+  /** The value's bytes, until the next one is copied here. */
+  bytes(): Uint8Array {
+    return new Uint8Array(this.words.buffer, this.begin, this.length);
+  }
+
   /** Gives the value's memory away: the next one gets other memory. */
   give(): Uint8Array {
     const { begin, length } = this;
-    const given = new Uint8Array(this.words.buffer, begin, length);
+    const given = this.bytes();
     this.begin = (begin + length + 7) & ~7;
     return given;
   }

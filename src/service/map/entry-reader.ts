@@ -37,14 +37,15 @@ export function readValue(shard: ShardMemory, key: MapKey, copy: CopySpace): num
   return slot;
 }
 
-/** Whether a key is there: as `readValue`, without the value. */
-export function readPresence(shard: ShardMemory, key: MapKey): number {
+/** Whether a key is there, and when it expires: as `readValue`, without the value. */
+export function readPresence(shard: ShardMemory, key: MapKey, copy: CopySpace): number {
   const turn = loadAcquire(shard.words, TURN);
   const slot = find(shard, key, turn);
   if (slot < 0) return slot;
   const expiry = shard.numbers[(shard.wordAt(shard.found) >>> 1) + 2];
   if (!shard.stands(shard.found, turn)) return AGAIN;
   if (expiry !== 0 && expiry <= now()) return ABSENT;
+  copy.expiry = expiry;
   markRead(shard, slot);
   return slot;
 }

@@ -30,6 +30,12 @@ export class MapPromises<V> {
     await this.#later(waiting, (patience) => this.#writers.set(call, key, value, ttl, patience));
   }
 
+  /** As `SharedMap.touch`. Errors: also the signal's reason. */
+  async touch(key: string, options?: EntryWaitOptions): Promise<boolean> {
+    const { call, waiting, ttl } = this.#read('touch', options);
+    return this.#later(waiting, (patience) => this.#writers.touch(call, key, ttl, patience));
+  }
+
   /** As `SharedMap.delete`. Errors: also the signal's reason. */
   async delete(key: string, options?: WaitOptions): Promise<boolean> {
     const waiting = new Waiting('SharedMap.promises.delete', options);

@@ -35,6 +35,30 @@ export class MapWriters<V> {
     }
   }
 
+  /** The entry is written anew: whoever keeps its value (near-values.ts) keeps when it expires as well. */
+  touch(call: string, key: string, ttl: number, patience: number | undefined): boolean {
+    const { copy, value } = this.#state;
+    this.#state.key.read(call, key);
+    const shard = this.#state.shardOfKey();
+    this.#state.gate.enter(call, shard, key, patience);
+    let whole = false;
+    try {
+      const present = locate(shard, this.#state.key) !== ABSENT && !isFoundExpired(shard);
+      if (present) {
+        if (!copyValue(shard, shard.found, copy)) throw damaged(shard, 'an entry has no length');
+        value.bytes = copy.bytes();
+        value.words = undefined;
+        value.length = copy.length;
+        value.kind = copy.kind;
+        put(shard, this.#state.key, value, this.#state.unitsOfEntry(call, key), expiryOf(ttl));
+      }
+      whole = true;
+      return present;
+    } finally {
+      this.#state.gate.leave(shard, whole);
+    }
+  }
+
   delete(call: string, key: string, patience: number | undefined): boolean {
     this.#state.key.read(call, key);
     const shard = this.#state.shardOfKey();

@@ -1,5 +1,7 @@
 /** A map in memory that several members share: its calls. */
+import { argumentTypeError, show } from '../../errors.ts';
 import { readPresence, readSlot, readValue } from './entry-reader.ts';
+import { now } from './map-clock.ts';
 import { keyFrom } from './map-key.ts';
 import { BUCKET_SLOTS, BUCKET_WORDS, COUNT, HEAD, SECRET, ShardMemory, TAIL } from './map-layout.ts';
 import {
@@ -99,11 +101,25 @@ export class SharedMap<V = unknown> {
 
   /** Whether the map has a key. Takes no lock. Errors: as `get`. */
   has(key: string): boolean {
-    this.#state.key.read('SharedMap.has', key);
+    return this.#isThere('SharedMap.has', key);
+  }
+
+  /**
+   * Milliseconds for which a key is still there, if it is not set again; `Infinity` if it does not expire; `undefined`
+   * if the map does not have it. (It may be evicted before.) Takes no lock. Errors: as `get`.
+   */
+  remainingTtl(key: string): number | undefined {
+    if (!this.#isThere('SharedMap.remainingTtl', key)) return undefined;
+    const { expiry } = this.#state.copy;
+    return expiry === 0 ? Number.POSITIVE_INFINITY : Math.max(0, expiry - now());
+  }
+
+  #isThere(call: string, key: string): boolean {
+    const { copy, gate } = this.#state;
+    this.#state.key.read(call, key);
     const shard = this.#state.shardOfKey();
-    let slot = readPresence(shard, this.#state.key);
-    if (slot === AGAIN)
-      slot = this.#state.gate.readAgain('SharedMap.has', shard, () => readPresence(shard, this.#state.key));
+    let slot = readPresence(shard, this.#state.key, copy);
+    if (slot === AGAIN) slot = gate.readAgain(call, shard, () => readPresence(shard, this.#state.key, copy));
     return slot !== ABSENT;
   }
 
@@ -118,6 +134,16 @@ export class SharedMap<V = unknown> {
     const read = options === undefined ? undefined : readEntryOptions(call, options, this.#ttl);
     this.#writers.set(call, key, value, read?.ttl ?? this.#ttl, read?.timeout);
     return this;
+  }
+
+  /**
+   * Has a key expire `ttl` milliseconds from now, the map's `ttl` if none is given, with the value that it has.
+   * @returns whether the map had it. Cost: as `set`. Errors: as `set`.
+   */
+  touch(key: string, options?: EntryOptions): boolean {
+    const call = 'SharedMap.touch';
+    const read = options === undefined ? undefined : readEntryOptions(call, options, this.#ttl);
+    return this.#writers.touch(call, key, read?.ttl ?? this.#ttl, read?.timeout);
   }
 
   /** Takes a key out. @returns whether the map had it. Errors: as `set`. */
@@ -204,6 +230,13 @@ export class SharedMap<V = unknown> {
   /** The values, as `entries`. */
   *values(): IterableIterator<V> {
     for (const [key] of this.#walk('SharedMap.values')) yield this.#state.decode('SharedMap.values', key);
+  }
+
+  /** Calls `body` for each entry, as those of `entries`. Errors: `TypeError`, as `entries`, and what `body` throws. */
+  forEach(body: (value: V, key: string, map: this) => void, thisArg?: unknown): void {
+    if (typeof body !== 'function')
+      throw argumentTypeError(`SharedMap.forEach: the callback must be a function, not ${show(body)}`);
+    for (const [key, value] of this.entries()) body.call(thisArg, value, key, this);
   }
 
   [Symbol.iterator](): IterableIterator<[string, V]> {

@@ -11,7 +11,7 @@ import type { RobustPartLock } from './robust-part-lock.ts';
 export interface WindowHold {
   /** The place of a member that died while it held the lock: what it did to the part may be half done. */
   readonly abandoned: number | undefined;
-  /** Calls `unlockSync`, at the end of a block with `using`. */
+  /** Calls `unlockSync`, at the end of a block with `using`; does nothing if the lock was given back before. */
   [Symbol.dispose](): void;
 }
 
@@ -19,7 +19,7 @@ export interface WindowHold {
 export interface WindowHoldAll {
   /** Of each part whose lock a dead member held: the part, and the place of that member. */
   readonly abandoned: readonly { readonly target: number; readonly place: number }[];
-  /** Calls `unlockAllSync`, at the end of a block with `using`. */
+  /** Calls `unlockAllSync`, at the end of a block with `using`; does nothing if they were given back before. */
   [Symbol.dispose](): void;
 }
 
@@ -33,13 +33,15 @@ export interface Locked {
   lockOf(call: string, target: number): RobustPartLock;
 }
 
-/** What a member has of a lock. */
-type State = 'waits' | 'shared' | 'exclusive';
+/** What a member has of a lock: one of these for each time that it asks. */
+interface Held {
+  readonly state: 'waits' | 'shared' | 'exclusive';
+}
 
 export class WindowLocks {
   readonly #window: Locked;
-  readonly #held = new Map<number, State>();
-  #all: State | undefined;
+  readonly #held = new Map<number, Held>();
+  #all: Held | undefined;
 
   constructor(window: Locked) {
     this.#window = window;
@@ -49,7 +51,7 @@ export class WindowLocks {
     const lock = this.#check('lock', target, type, assert);
     const exclusive = isExclusive(type);
     const waiting = new Waiting(this.#window.named('lock'), options);
-    this.#held.set(target, 'waits');
+    this.#held.set(target, { state: 'waits' });
     try {
       return this.#hold(target, exclusive, await lock.acquireLater(exclusive, waiting));
     } catch (error) {
@@ -67,7 +69,7 @@ export class WindowLocks {
 
   unlock(call: string, target: number): void {
     const lock = this.#window.lockOf(call, target);
-    const state = this.#held.get(target);
+    const state = this.#held.get(target)?.state;
     if (state === undefined || state === 'waits')
       throw new RmaError('ERR_RMA_SYNC', `${this.#window.named(call)}: this member holds no lock of place ${target}`);
     this.#held.delete(target);
@@ -78,7 +80,7 @@ export class WindowLocks {
     const call = 'lockAll';
     this.#checkAll(call, assert);
     const waiting = new Waiting(this.#window.named(call), options);
-    this.#all = 'waits';
+    this.#all = { state: 'waits' };
     const dead: number[] = [];
     try {
       while (dead.length < this.#window.places)
@@ -108,24 +110,29 @@ export class WindowLocks {
 
   unlockAll(call: string): void {
     this.#window.members.checkIn(this.#window.named(call));
-    if (this.#all !== 'shared')
+    if (this.#all?.state !== 'shared')
       throw new RmaError('ERR_RMA_SYNC', `${this.#window.named(call)}: this member does not hold the locks of lockAll`);
     this.#releaseAll(this.#window.places);
   }
 
   #hold(target: number, exclusive: boolean, dead: number): WindowHold {
-    this.#held.set(target, exclusive ? 'exclusive' : 'shared');
-    return {
-      abandoned: dead === NOBODY ? undefined : dead,
-      [Symbol.dispose]: () => this.unlock('unlock', target),
+    const held: Held = { state: exclusive ? 'exclusive' : 'shared' };
+    this.#held.set(target, held);
+    const dispose = (): void => {
+      if (this.#held.get(target) === held && !this.#window.members.isLeft) this.unlock('unlock', target);
     };
+    return { abandoned: dead === NOBODY ? undefined : dead, [Symbol.dispose]: dispose };
   }
 
   /** @param dead of each part, the place of a dead member that held it, or `NOBODY` */
   #holdAll(dead: readonly number[]): WindowHoldAll {
-    this.#all = 'shared';
+    const held: Held = { state: 'shared' };
+    this.#all = held;
     const abandoned = dead.flatMap((place, target) => (place === NOBODY ? [] : { target, place }));
-    return { abandoned, [Symbol.dispose]: () => this.unlockAll('unlockAll') };
+    const dispose = (): void => {
+      if (this.#all === held && !this.#window.members.isLeft) this.unlockAll('unlockAll');
+    };
+    return { abandoned, [Symbol.dispose]: dispose };
   }
 
   /** @param dead as in `#holdAll`, of the first parts, whose locks it gives back */

@@ -252,6 +252,28 @@ describe('times', () => {
     expect(map.get('value')).toBe(2);
   });
 
+  it('touch begins a new time for the value that is there, and remainingTtl says what is left', () => {
+    const pass = clock();
+    const { map } = newMap<string>({ bytes: BYTES, ttl: 100, codec: 'string', near: 10 });
+    map.set('key', 'välue');
+    map.set('never', 'x', { ttl: Number.POSITIVE_INFINITY });
+    pass(60);
+    expect(map.get('key')).toBe('välue');
+    expect([map.remainingTtl('key'), map.remainingTtl('never')]).toEqual([40, Number.POSITIVE_INFINITY]);
+    expect(map.touch('key')).toBe(true);
+    expect(map.remainingTtl('key')).toBe(100);
+    pass(60);
+    expect(map.get('key')).toBe('välue');
+    // Also sooner, and for whoever keeps the value.
+    expect(map.touch('key', { ttl: 10 })).toBe(true);
+    pass(10);
+    expect(map.get('key')).toBeUndefined();
+    expect([map.touch('key'), map.remainingTtl('key'), map.touch('none')]).toEqual([false, undefined, false]);
+    expect(map.has('key')).toBe(false);
+    expect(map.touch('never', { ttl: 5 })).toBe(true);
+    expect(map.remainingTtl('never')).toBe(5);
+  });
+
   it('what has expired makes room first', () => {
     const pass = clock();
     const { map } = newMap<string>({ bytes: 64 << 10, codec: 'string' });

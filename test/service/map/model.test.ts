@@ -77,7 +77,7 @@ function run(seed: number, bytes: number, steps: number, hashMask: number, near 
     const key = keys[below(keys.length)];
     const ttl = below(5) === 0 ? 1 + below(50) : undefined;
     const entry = ttl === undefined ? undefined : { ttl };
-    switch (below(12)) {
+    switch (below(13)) {
       case 0:
       case 1:
       case 2:
@@ -92,6 +92,14 @@ function run(seed: number, bytes: number, steps: number, hashMask: number, near 
       case 6:
         expect(map.get(key)).toBe(expectedOf(key));
         break;
+      case 12: {
+        const value = expectedOf(key);
+        expect(map.touch(key, entry)).toBe(value !== undefined);
+        if (value !== undefined) put(key, value, ttl);
+        const left = value === undefined ? undefined : (ttl ?? Number.POSITIVE_INFINITY);
+        expect(map.remainingTtl(key)).toBe(left);
+        break;
+      }
       case 7:
         expect(map.delete(key)).toBe(expectedOf(key) !== undefined);
         model.delete(key);
