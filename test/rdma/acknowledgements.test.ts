@@ -3,13 +3,12 @@
  * (native/fabric_messages.cc). What every provider promises of them is in the verbs' conformance suite. On the loopback
  * interface; run by `npm run test:tcp`.
  */
-import { readFileSync } from 'node:fs';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
 import { QpState } from '../../src/verbs/queue-pair.ts';
 import { runRanks } from '../support/ranks.ts';
 import { bringUp, connect, End, name, pollStatuses, pollSuccess, send } from '../verbs/conformance/harness.ts';
-import { ON_DEVICE, openMembers } from './device.ts';
+import { ON_DEVICE, openMembers, segments } from './device.ts';
 
 const LONG = { timeout: 120_000 };
 
@@ -21,15 +20,6 @@ function pair(): [End, End] {
   const [a, b] = contexts.map((context) => new End(context));
   connect(a, b);
   return [a, b];
-}
-
-/** Segments that TCP has sent here. */
-function segments(): number {
-  const lines = readFileSync('/proc/self/net/snmp', 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('Tcp:'))
-    .map((line) => line.split(' '));
-  return Number(lines[1][lines[0].indexOf('OutSegs')]);
 }
 
 /** Polls until there is a completion, and does nothing else: no look comes late. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
@@ -15,20 +14,11 @@ import {
   reaches,
   write,
 } from '../verbs/conformance/harness.ts';
-import { openMembers } from './device.ts';
+import { openMembers, segments } from './device.ts';
 
 import { FLUSHED, LONG, list, PLACES, SUCCESS, warm, word, wordAt } from './together.ts';
 
 const DENIED = name(WcStatus.REM_ACCESS_ERR);
-
-/** Segments that TCP has sent here. */
-function segments(): number {
-  const lines = readFileSync('/proc/self/net/snmp', 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('Tcp:'))
-    .map((line) => line.split(' '));
-  return Number(lines[1][lines[0].indexOf('OutSegs')]);
-}
 
 /** Reads or adds, one by one; request `i` brings word `i` of the peer's memory to word `256 + i`, and is signalled. */
 function fetch(from: End, to: End, what: 'read' | 'add', count: number, keyOf = (_: number) => to.region.rkey): void {

@@ -3,6 +3,7 @@
  * on the loopback interface (`npm run test:tcp`).
  */
 
+import { readFileSync } from 'node:fs';
 import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
 import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
 import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
@@ -31,4 +32,13 @@ export function openMembers(count: number): Context[] {
   const contexts = Array.from({ length: count }, (_, member) => openRdma(endpoint, member, addresses));
   addresses.push(...contexts.map(({ own }) => own));
   return contexts;
+}
+
+/** Segments that TCP has sent here. */
+export function segments(): number {
+  const lines = readFileSync('/proc/self/net/snmp', 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('Tcp:'))
+    .map((line) => line.split(' '));
+  return Number(lines[1][lines[0].indexOf('OutSegs')]);
 }
