@@ -430,6 +430,7 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     reply.from = qp.qp_num;
     reply.number = header.number;
     control(*qp.peer, reply, results, answer);
+    wasCarried(qp);
   } else {
     owe(qp, false);
   }

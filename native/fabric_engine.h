@@ -58,6 +58,9 @@ constexpr uint32_t kMostBrief = kWindow / 8;
 // Messages that wait at most at a queue pair: a window, and questions for keys. More comes from none that is connected.
 constexpr size_t kMostPending = 4 * kWindow;
 
+// Seconds. A program that has polled so recently is still at it.
+constexpr double kRecently = 0.0005;
+
 inline double now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -240,6 +243,8 @@ struct Qp : ibv_qp {
   bool ackDue = false;
   // So many of what was accepted since the last acknowledgement are acknowledged later.
   uint32_t ackLater = 0;
+  // Its peer waits for the acknowledgement of all chunks up to this one.
+  uint32_t wanted = 0;
   // It is in the list of those with acknowledgements to send.
   bool acking = false;
   bool limited = false;
@@ -389,7 +394,8 @@ class Engine {
   std::vector<Qp*> stalled;
   std::vector<Qp*> held;
   std::vector<Qp*> acks;
-  // One of these acknowledgements must not wait; since when the first waits.
+  // So many of these have one to send. One of them must not wait; since when the first waits.
+  uint32_t acksDue = 0;
   bool ackNow = false;
   double ackSince = 0;
   std::vector<Qp*> limited;
@@ -403,11 +409,13 @@ class Engine {
   std::unordered_set<int> foreign;
   bool socketsDue = false;
   double looked = 0;
-  // Any thread, without the lock: when somebody last polled; nobody will until a completion wakes them; the end.
+  // Any thread, without the lock: when somebody last polled, and since when again and again; nobody will until a
+  // completion wakes them; the end.
   std::atomic<double> polled{0};
+  std::atomic<double> pollingSince{0};
   std::atomic<bool> asleep{false};
   std::atomic<bool> stopping{false};
-  // The thread sleeps until it is woken. It says so under the lock.
+  // The thread sleeps until it is woken, and was not. It says so under the lock.
   std::atomic<bool> deep{false};
   std::thread thread;
 };

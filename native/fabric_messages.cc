@@ -82,11 +82,9 @@ void Engine::drain(Peer& peer) {
 // A chunk was accepted. Its sender mostly waits for something else than the acknowledgement of a brief message, such as
 // an answer: that one may carry it.
 void Engine::owe(Qp& qp, bool later) {
-  if (!qp.acking) {
-    if (acks.empty()) ackSince = now();
-    acks.push_back(&qp);
-    qp.acking = true;
-  }
+  if (!qp.acking) acks.push_back(&qp);
+  qp.acking = true;
+  if (!qp.ackDue && acksDue++ == 0) ackSince = now();
   qp.ackDue = true;
   if (!later || ++qp.ackLater >= kMostBrief) ackNow = true;
 }
@@ -98,19 +96,24 @@ void Engine::carryAccepted(Qp& qp, Header& header) const {
 
 // A header with what is accepted has left.
 void Engine::wasCarried(Qp& qp) {
+  if (qp.ackDue && --acksDue == 0) ackNow = false;
   qp.ackDue = false;
   qp.ackLater = 0;
 }
 
-// Whoever looks has nothing else to do than to wait, or will not look again soon, or it is time.
+// Whoever looks has nothing else to do than to wait, or will not look again soon, or it is time. A program that polls
+// since a moment ago did something else before, and may go on with that as soon as it has what it looks for: nothing
+// waits then. Nor does the thread sleep while something waits.
 void Engine::acknowledgeInTime(bool byThread) {
-  if (acks.empty()) return;
-  if (byThread || ackNow || now() - ackSince > kAckDelay) acknowledge();
+  if (acksDue == 0) return;
+  const double time = now();
+  const bool stays = time - polled.load() < kRecently && time - pollingSince.load() > kRecently;
+  if (byThread || ackNow || !stays || time - ackSince > kAckDelay) acknowledge();
+  else if (deep.exchange(false)) kick();
 }
 
 // The acknowledgements that are due: one for all chunks that were accepted since the last time.
 void Engine::acknowledge() {
-  ackNow = false;
   for (Qp* qp : acks) {
     qp->acking = false;
     if (!qp->ackDue) continue;
@@ -160,7 +163,10 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       }
       return;
     case Kind::kAskAccepted:
-      if (mine && qp->ackDue) acknowledge();
+      if (!mine) return;
+      // What waits for a receive is acknowledged when it has one.
+      qp->wanted = header.number;
+      if (qp->ackDue) acknowledge();
       return;
     case Kind::kAccepted:
       if (mine) accepted(*qp, header.number);

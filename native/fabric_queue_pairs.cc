@@ -41,7 +41,7 @@ void reset(Engine& e, Qp& qp) {
   qp.requests.clear();
   qp.unissued = qp.together = qp.togetherBytes = 0;
   qp.burst = qp.lastBurst = qp.fetching = 0;
-  qp.chunks = qp.unacknowledged = qp.brief = qp.asked = qp.ackLater = 0;
+  qp.chunks = qp.unacknowledged = qp.brief = qp.asked = qp.ackLater = qp.wanted = 0;
   qp.poisoned = qp.stalled = qp.held = qp.limited = qp.receiving = false;
   qp.ackDue = qp.acking = false;
   qp.regions.clear();

@@ -130,7 +130,7 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   }
   scatter(qp.current, header.offset, data, bytes);
   qp.accepted = header.number;
-  owe(qp, isBrief(header.kind, header.total));
+  owe(qp, isBrief(header.kind, header.total) && static_cast<int32_t>(header.number - qp.wanted) > 0);
   if ((header.flags & kLast) != 0) endReceive(qp, header, IBV_WC_SUCCESS);
   return true;
 }

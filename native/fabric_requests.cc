@@ -385,6 +385,7 @@ void Engine::askAccepted(Qp& qp) {
   header.kind = Kind::kAskAccepted;
   header.to = qp.dest;
   header.from = qp.qp_num;
+  header.number = qp.brief;
   control(*qp.peer, header);
 }
 

@@ -27,7 +27,10 @@ ibv_device theDevice{};
 
 // Whoever posts will poll, and whoever polls makes progress: the thread stands back.
 void beAwake(Engine& e) {
-  e.polled.store(now(), std::memory_order_relaxed);
+  const double time = now();
+  if (time - e.polled.load(std::memory_order_relaxed) > kRecently)
+    e.pollingSince.store(time, std::memory_order_relaxed);
+  e.polled.store(time, std::memory_order_relaxed);
   e.asleep.store(false, std::memory_order_relaxed);
 }
 
@@ -37,6 +40,7 @@ int pollCq(ibv_cq* base, int most, ibv_wc* to) {
   beAwake(e);
   const Guard guard(e.mutex);
   if (cq->completions.empty()) e.progress();
+  else e.acknowledgeInTime(false);
   int n = 0;
   for (; n < most && !cq->completions.empty(); n++) {
     to[n] = cq->completions.front();
@@ -58,7 +62,7 @@ void aboutToSleep(ibv_context* context) {
   {
     const Guard guard(e.mutex);
     if (!e.held.empty()) e.releaseHeld();
-    if (!e.acks.empty()) e.acknowledge();
+    if (e.acksDue > 0) e.acknowledge();
   }
   e.kick();
 }
@@ -75,6 +79,7 @@ int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
   }
   if (qp->state == IBV_QPS_ERR) e.retire(*qp);
   else if (!e.hold(*qp)) e.pump(*qp);
+  e.acknowledgeInTime(false);
   return error;
 }
 

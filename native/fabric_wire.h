@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
   kFault,      // a request of the peer's was not allowed
   kTogether,   // small accesses, with their keys and bytes (fabric_batches.cc)
   kResults,    // what they brought: `number` was carried out
-  kAskAccepted // which chunks are accepted? Something waits for that
+  kAskAccepted // something waits until the chunks up to `number` are accepted
 };
 // kAccepts: `accepted` is valid.
 enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4, kAccepts = 8 };
