@@ -67,6 +67,12 @@ void aboutToSleep(ibv_context* context) {
   e.kick();
 }
 
+void acknowledge(ibv_context* context) {
+  Engine& e = Engine::of(context);
+  const Guard guard(e.mutex);
+  if (e.acksDue > 0) e.acknowledge();
+}
+
 int postSend(ibv_qp* base, ibv_send_wr* wr, ibv_send_wr** bad) {
   auto* qp = static_cast<Qp*>(base);
   Engine& e = Engine::of(base->context);
@@ -350,6 +356,7 @@ VerbsLibrary makeTable() {
   l.describe_endpoint = describeEndpoint;
   l.add_peer = addPeer;
   l.about_to_sleep = aboutToSleep;
+  l.acknowledge = acknowledge;
   l.close_device = closeDevice;
   l.query_device = queryDevice;
   l.query_port = queryPort;

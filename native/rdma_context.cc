@@ -94,6 +94,7 @@ Napi::Function RdmaContext::define(Napi::Env env) {
           InstanceMethod<&RdmaContext::portState>("portState"),
           InstanceMethod<&RdmaContext::endpoint>("endpoint"),
           InstanceMethod<&RdmaContext::addPeer>("addPeer"),
+          InstanceMethod<&RdmaContext::acknowledge>("acknowledge"),
           InstanceMethod<&RdmaContext::allocPd>("allocPd"),
           InstanceMethod<&RdmaContext::deallocPd>("deallocPd"),
           InstanceMethod<&RdmaContext::regMr>("regMr"),
@@ -269,6 +270,13 @@ Napi::Value RdmaContext::addPeer(const Napi::CallbackInfo& info) {
                         : verbs_->add_peer(context_, name.data, name.length, high << 32 | low, &gid);
   if (error != 0) return refuse(error, "add a peer");
   return Napi::String::New(env_, hexOf(gid));
+}
+
+// acknowledge(): what was received is acknowledged now, where a library does so later
+Napi::Value RdmaContext::acknowledge(const Napi::CallbackInfo& info) {
+  if (!ready(info, "acknowledge")) return {};
+  if (verbs_->acknowledge != nullptr) verbs_->acknowledge(context_);
+  return {};
 }
 
 Napi::Value RdmaContext::allocPd(const Napi::CallbackInfo& info) {

@@ -144,6 +144,7 @@ class RdmaContext : public Napi::ObjectWrap<RdmaContext> {
   Napi::Value portState(const Napi::CallbackInfo& info);
   Napi::Value endpoint(const Napi::CallbackInfo& info);
   Napi::Value addPeer(const Napi::CallbackInfo& info);
+  Napi::Value acknowledge(const Napi::CallbackInfo& info);
   Napi::Value allocPd(const Napi::CallbackInfo& info);
   Napi::Value deallocPd(const Napi::CallbackInfo& info);
   Napi::Value regMr(const Napi::CallbackInfo& info);

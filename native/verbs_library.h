@@ -69,6 +69,8 @@ struct VerbsLibrary {
   int (*add_peer)(ibv_context*, const void* name, size_t bytes, uint64_t tag, ibv_gid*) = nullptr;
   // A thread that has polled will sleep until there is an event.
   void (*about_to_sleep)(ibv_context*) = nullptr;
+  // It will do something else than to poll: what was received is acknowledged now.
+  void (*acknowledge)(ibv_context*) = nullptr;
 
   // The library, or nullptr and why not. Opened once, and never closed.
   static const VerbsLibrary* open(const char** reason);

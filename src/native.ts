@@ -221,6 +221,8 @@ export interface RdmaContext {
   endpoint(): FabricEndpoint;
   /** Of libfabric: the GID by which queue pairs name the endpoint that has this name and tag. */
   addPeer(name: Uint8Array, tagHigh: number, tagLow: number): string;
+  /** Of libfabric: acknowledges what was received and was not acknowledged yet. */
+  acknowledge(): void;
   allocPd(): number;
   deallocPd(pd: number): void;
   regMr(pd: number, memory: NativeBytes, offset: number, length: number, access: number): [number, number, number];

@@ -112,12 +112,14 @@ export class CollectiveTurns implements Turn {
 
   /**
    * A collective is complete here when what it sends has left, too: a rank that computes or exits afterwards would
-   * otherwise keep others waiting for messages that found no room at once.
+   * otherwise keep others waiting for messages that found no room at once. Since they wait for that, what has arrived
+   * is acknowledged.
    * @param isBarrier it goes on when its wait has ended, so what bringing messages in throws must not end it
    */
   *#thenDrain<T>(generator: Generator<void, T>, isBarrier: boolean): Generator<void, T> {
     const result = yield* generator;
     const { messenger } = this.#job;
+    messenger.acknowledge();
     while (!messenger.drained) {
       try {
         messenger.poll();
@@ -125,6 +127,7 @@ export class CollectiveTurns implements Turn {
         if (!isBarrier) throw error;
         this.note(error);
       }
+      messenger.acknowledge();
       if (!messenger.drained) yield;
     }
     return result;

@@ -448,6 +448,11 @@ export class Messenger {
     if (failure !== undefined) throw failure.error;
   }
 
+  /** Acknowledges what has arrived, for a rank that has nothing more to send for now. Cheap. */
+  acknowledge(): void {
+    this.#context.acknowledge?.();
+  }
+
   /** The queue of all messages is lost. */
   #loseAll(error: unknown): void {
     const lost = lostQueue(error, 'the messages of this rank');

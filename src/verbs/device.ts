@@ -181,6 +181,12 @@ export interface Context {
   readonly pendingRetry: boolean;
 
   /**
+   * Acknowledges what was received and was not acknowledged yet, for whoever now does something else than to poll: the
+   * sends complete sooner. Absent where devices acknowledge at once.
+   */
+  acknowledge?(): void;
+
+  /**
    * Wakes `member` if it sleeps; nearly free if it does not. A no-op where `capabilities.loadStore` is false.
    */
   wake(member: number): void;

@@ -202,10 +202,13 @@ export class PackedDelivery implements Delivery {
     this.#step = (this.#step + 1) | 0;
     this.direct?.next();
     for (const pid of this.#asking.splice(0)) this.#tell(pid, [ENDED]);
-    // A process that computes afterwards would keep the others waiting for what has not left.
+    // A process that computes afterwards would keep the others waiting for what has not left, or what is not
+    // acknowledged.
     const { messenger } = this.#comm.job;
+    messenger.acknowledge();
     while (!messenger.drained || !this.#carrier.isSilent) {
       this.#poll();
+      messenger.acknowledge();
       if (!messenger.drained || !this.#carrier.isSilent) yield;
     }
     this.#carrier.delivered?.();

@@ -61,6 +61,7 @@ export function openFabric(
   const name = address === '' ? `libfabric:${provider}` : `libfabric:${provider}:${address}`;
   const context = new RdmaCoreContext(found.native, { device: name, port: 1, gidIndex: 0 }, member, peers, heap, {
     provider: 'libfabric',
+    acknowledgesLater: true,
     open(native, _, woken) {
       device = new native.RdmaContext!(address === '' ? provider : `${provider}|${address}`, 1, 0, woken, true);
       return device;

@@ -102,12 +102,15 @@ export interface RdmaVariant {
   /** For refusals. */
   readonly provider: string;
   open(native: Native, endpoint: RdmaEndpoint, woken: () => void): RdmaContext;
+  /** Whether it may acknowledge later what was received. */
+  readonly acknowledgesLater: boolean;
   /** What it claims beyond other devices, or does not claim. */
   claims(device: RdmaContext): Partial<Capabilities>;
 }
 
 const LIBIBVERBS: RdmaVariant = {
   provider: 'rdma-core',
+  acknowledgesLater: false,
   open: (native, { device, port, gidIndex }, woken) => new native.RdmaContext!(device, port, gidIndex, woken),
   claims: () => ({}),
 };
@@ -129,6 +132,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
   readonly parking: RdmaParking;
   readonly pendingRetry = false;
   readonly neighbours: Neighbours | undefined;
+  readonly acknowledge?: () => void;
   readonly peers: readonly RdmaAddress[];
   readonly own: RdmaAddress;
   readonly cqs = new Map<number, RdmaCompletionQueue>();
@@ -170,6 +174,11 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     } catch (cause) {
       const why = `provider ${variant.provider}: ${(cause as Error).message}`;
       throw new RmaError('ERR_PROVIDER_UNAVAILABLE', why, { cause });
+    }
+    if (variant.acknowledgesLater) {
+      this.acknowledge = () => {
+        if (!this.isClosed) this.#device.acknowledge();
+      };
     }
     const limits = this.#device.describe();
     const datagrams = transport !== 'iWARP' && limits.maxAh > 0;
