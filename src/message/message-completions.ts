@@ -39,19 +39,24 @@ export class MessageCompletions {
     this.#queue.wantNews();
   }
 
-  /** Completes all. @returns the first error that a completion has thrown; the others were completed all the same */
-  poll(): { readonly error: unknown } | undefined {
+  /**
+   * Completes all.
+   * @param untilNone also looks for what comes meanwhile
+   * @returns the first error that a completion has thrown; the others were completed all the same
+   */
+  poll(untilNone: boolean): { readonly error: unknown } | undefined {
     const outer = this.#isPolling;
     this.#isPolling = true;
     this.#failure = undefined;
     if (this.#kept.length > 0) this.#takeKept();
     const queue = this.#queue;
     const { wrId, status, opcode, byteLen, qpNum } = queue.cq.wc;
+    const least = untilNone ? 1 : this.#least;
     let n: number;
     do {
       n = queue.fetch();
       for (let i = 0; i < n; i++) this.#take(wrId[i], status[i], opcode[i], byteLen[i], qpNum[i]);
-    } while (n >= this.#least);
+    } while (n >= least);
     this.#isPolling = outer;
     return this.#failure;
   }

@@ -440,8 +440,9 @@ export class Messenger {
    */
   poll(): void {
     this.#connections.answerCallers(this.#notMade);
-    const failure = this.#completions.poll();
-    if (this.#parting.length > 0) this.#part();
+    const isParting = this.#parting.length > 0;
+    const failure = this.#completions.poll(isParting);
+    if (isParting) this.#part();
     if (this.#unsent > 0) this.#pushAll();
     this.idle = this.#processor.isVirtual ? this.#unsent === 0 : this.drained;
     this.#completions.wantNews();
