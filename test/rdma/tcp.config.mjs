@@ -6,9 +6,17 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 export default {
   root,
   test: {
-    include: ['tcp', 'batches', 'batches-under-way', 'verbs', 'windows', 'bsp', 'namespaces', 'cable'].map(
-      (name) => `test/rdma/${name}.test.ts`,
-    ),
+    include: [
+      'tcp',
+      'acknowledgements',
+      'batches',
+      'batches-under-way',
+      'verbs',
+      'windows',
+      'bsp',
+      'namespaces',
+      'cable',
+    ].map((name) => `test/rdma/${name}.test.ts`),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',
     maxWorkers: 1,

@@ -5,6 +5,7 @@
  * claims, chance.
  */
 import { describe } from 'vitest';
+import { acknowledgements } from './acknowledgements.ts';
 import { atomics } from './atomics.ts';
 import { capabilities } from './capabilities.ts';
 import { completions } from './completions.ts';
@@ -36,6 +37,7 @@ export async function verbsConformance(name: string, harness: Harness): Promise<
     describe('RDMA write and read', () => rdma(suite));
     describe('atomics', () => atomics(suite));
     describe('send and receive', () => sendReceive(suite));
+    describe('acknowledgements', () => acknowledgements(suite));
     describe('shared receive queues', () => sharedReceives(suite));
     describe('order', () => ordering(suite));
     describe('receiver not ready', () => notReady(suite));
