@@ -59,6 +59,9 @@ constexpr uint32_t kMostBrief = kWindow / 8;
 // Messages that wait at most at a queue pair: a window, and questions for keys. More comes from none that is connected.
 constexpr size_t kMostPending = 4 * kWindow;
 
+// Seconds. A program that has polled so recently is still at it.
+constexpr double kRecently = 0.0005;
+
 inline double now() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -408,8 +411,10 @@ class Engine {
   std::unordered_set<int> foreign;
   bool socketsDue = false;
   double looked = 0;
-  // Any thread, without the lock: when somebody last polled; nobody will until a completion wakes them; the end.
+  // Any thread, without the lock: when somebody last polled, and since when again and again; nobody will until a
+  // completion wakes them; the end.
   std::atomic<double> polled{0};
+  std::atomic<double> pollingSince{0};
   std::atomic<bool> asleep{false};
   std::atomic<bool> stopping{false};
   // The thread sleeps until it is woken, and was not. It says so under the lock.

@@ -101,14 +101,15 @@ void Engine::wasCarried(Qp& qp) {
   qp.ackLater = 0;
 }
 
-// Whoever looks has nothing else to do than to wait, or will not look again soon, or it is time. While the thread
-// sleeps, nothing waits: the program has not polled for a while, and may not again. If it does, the thread stands back
-// from then on.
+// Whoever looks has nothing else to do than to wait, or will not look again soon, or it is time. A program that polls
+// since a moment ago did something else before, and may go on with that as soon as it has what it looks for: nothing
+// waits then. Nor does the thread sleep while something waits.
 void Engine::acknowledgeInTime(bool byThread) {
   if (acksDue == 0) return;
-  const bool alone = deep.exchange(false);
-  if (alone) kick();
-  if (alone || byThread || ackNow || now() - ackSince > kAckDelay) acknowledge();
+  const double time = now();
+  const bool stays = time - polled.load() < kRecently && time - pollingSince.load() > kRecently;
+  if (byThread || ackNow || !stays || time - ackSince > kAckDelay) acknowledge();
+  else if (deep.exchange(false)) kick();
 }
 
 // The acknowledgements that are due: one for all chunks that were accepted since the last time.

@@ -26,7 +26,6 @@
 namespace onesided::fabric {
 namespace {
 
-constexpr double kRecently = 0.0005;
 // Milliseconds: how long the thread stands back at a time, and sleeps at most, so that requests that get no answer are
 // looked after.
 constexpr int kBack = 1;

@@ -27,7 +27,10 @@ ibv_device theDevice{};
 
 // Whoever posts will poll, and whoever polls makes progress: the thread stands back.
 void beAwake(Engine& e) {
-  e.polled.store(now(), std::memory_order_relaxed);
+  const double time = now();
+  if (time - e.polled.load(std::memory_order_relaxed) > kRecently)
+    e.pollingSince.store(time, std::memory_order_relaxed);
+  e.polled.store(time, std::memory_order_relaxed);
   e.asleep.store(false, std::memory_order_relaxed);
 }
 

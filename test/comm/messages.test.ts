@@ -4,6 +4,7 @@ import type { Rendezvous } from '../../src/message/message-connections.ts';
 import { type MessageMemory, Messenger } from '../../src/message/messenger.ts';
 import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
 import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
+import type { CompletionQueue } from '../../src/verbs/completion-queue.ts';
 import type { Context } from '../../src/verbs/device.ts';
 
 const contexts: Context[] = [];
@@ -17,7 +18,11 @@ function pair(memory: MessageMemory): readonly [Messenger, Messenger] {
   return ranks(2, memory) as unknown as [Messenger, Messenger];
 }
 
-function ranks(size: number, memory: MessageMemory): readonly Messenger[] {
+function ranks(
+  size: number,
+  memory: MessageMemory,
+  like = (context: Context): Context => context,
+): readonly Messenger[] {
   const published = new Map<string, { qpNumber: number; ready: boolean }>();
   const meet = (rank: number): Rendezvous => ({
     publish: (peer, qpNumber, ready) => void published.set(`${rank}:${peer}`, { qpNumber, ready }),
@@ -28,7 +33,25 @@ function ranks(size: number, memory: MessageMemory): readonly Messenger[] {
   return createLocalFabric(size).map((fabric, rank) => {
     const context = openEmulator(fabric);
     contexts.push(context);
-    return new Messenger(context, context.allocPd(), rank, size, meet(rank), memory);
+    return new Messenger(like(context), context.allocPd(), rank, size, meet(rank), memory);
+  });
+}
+
+/** As on a device whose queues give one completion at a look, as if the others came meanwhile. */
+function oneByOne(context: Context): Context {
+  const capabilities = { ...context.capabilities, loadStore: false };
+  const createCq = (cqe: number): CompletionQueue => {
+    const cq = context.createCq(cqe);
+    const poll = cq.poll.bind(cq);
+    return Object.assign(cq, { poll: (most: number) => poll(Math.min(most, 1)) });
+  };
+  return new Proxy(context, {
+    get: (of, key) => {
+      if (key === 'capabilities') return capabilities;
+      if (key === 'createCq') return createCq;
+      const value: unknown = Reflect.get(of, key, of);
+      return typeof value === 'function' ? value.bind(of) : value;
+    },
   });
 }
 
@@ -130,6 +153,24 @@ test('all parts of a message leave while it is sent, though a rank has fewer sen
   expect(came()).toEqual(message);
   a.poll();
   expect(told).toEqual([2, 3]);
+});
+
+test('all that has come from a rank is taken before the connection with it ends', () => {
+  const [a, b] = ranks(2, { chunk: CHUNK, receives: 16, sends: 8 }, oneByOne);
+  const came = (): number[] => {
+    const all: number[] = [];
+    for (let next = b.receive(0, 7); next !== undefined; next = b.receive(0, 7)) all.push(next[0]);
+    return all;
+  };
+  a.send(1, 7, Uint8Array.of(0));
+  while (came().length === 0) for (const it of [a, b]) it.poll();
+  for (let i = 1; i <= 5; i++) a.send(1, 7, Uint8Array.of(i));
+  for (let look = 0; look < 20; look++) a.poll();
+  b.poll();
+  expect(came()).toEqual([1]);
+  b.forget(0);
+  b.poll();
+  expect(came()).toEqual([2, 3, 4, 5]);
 });
 
 test('a listener that throws keeps nobody from what has come with its message', () => {
