@@ -24,7 +24,7 @@ function pair(): [End, End] {
 /** Polls until there is a completion, and does nothing else: no look comes late. */
 function pollAtOnce(end: End, which: 'sendCq' | 'recvCq'): void {
   const cq = end[which];
-  const deadline = performance.now() + 60_000;
+  const deadline = performance.now() + 20_000;
   let found = 0;
   while (found === 0 && performance.now() < deadline) found = cq.poll(1);
   expect([found, cq.wc.status[0]]).toEqual([1, 0]);
@@ -121,10 +121,10 @@ test('a send to a queue pair that ended before it came fails', LONG, async () =>
   ]);
 });
 
-/** Milliseconds that a send takes whose receiver polls no more when it has it, in the order of length. */
-function times([a, b]: [End, End], before: () => void, behind: () => void): number[] {
+/** Milliseconds that a send takes whose receiver polls no more when it has it: half of some take no longer. */
+function median([a, b]: [End, End], before: () => void, behind: () => void): number {
   const all: number[] = [];
-  for (let i = 0; i < 15; i++) {
+  for (let i = 0; i < 31; i++) {
     b.receive(i, 0, 64);
     before();
     send(a, i, 0, 8);
@@ -134,7 +134,7 @@ function times([a, b]: [End, End], before: () => void, behind: () => void): numb
     pollAtOnce(a, 'sendCq');
     all.push(performance.now() - since);
   }
-  return all.sort((x, y) => x - y);
+  return all.sort((x, y) => x - y)[15];
 }
 
 test('nothing waits of a receiver that has done something else, or says that it will', LONG, () => {
@@ -143,8 +143,13 @@ test('nothing waits of a receiver that has done something else, or says that it 
   const during = (milliseconds: number, run: () => void): void => {
     for (const since = performance.now(); performance.now() - since < milliseconds; ) run();
   };
-  const polls = (): void => during(2, () => expect(b.recvCq.poll(1)).toBe(0));
-  const computes = (): void => during(2, () => {});
+  const looks = (): void => expect(b.recvCq.poll(1)).toBe(0);
+  const polls = (): void => during(2, looks);
+  // Longer than a thread of the provider looks for more.
+  const computes = (): void => {
+    during(5, () => {});
+    looks();
+  };
   const nothing = (): void => {};
   for (const [before, behind] of [
     [computes, nothing],
@@ -152,10 +157,9 @@ test('nothing waits of a receiver that has done something else, or says that it 
   ]) {
     let share = Number.POSITIVE_INFINITY;
     // Others may want the processor.
-    for (let tries = 0; tries < 10 && share > 0.5; tries++) {
-      const waiting = times(ends, polls, nothing)[7];
-      share = Math.min(share, times(ends, before, behind)[3] / waiting);
+    for (let tries = 0; tries < 10 && share > 0.3; tries++) {
+      share = median(ends, before, behind) / median(ends, polls, nothing);
     }
-    expect(share).toBeLessThan(0.5);
+    expect(share).toBeLessThan(0.3);
   }
 });
