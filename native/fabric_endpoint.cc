@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <map>
 
 #include "fabric_engine.h"
@@ -26,6 +27,12 @@ namespace {
 constexpr uint64_t kCapabilities = FI_MSG | FI_RMA | FI_ATOMIC | FI_SOURCE;
 
 std::mutex once;
+
+// What a program that asks for "tcp" gets: the first that there is. libfabric 1.17 has its later implementation of TCP
+// beside the older one, which makes two system calls more for each message at either end; they understand each other.
+constexpr const char* kTcp[] = {"net;ofi_rxm", "tcp;ofi_rxm"};
+// All of them: libfabric looks at this once.
+constexpr const char* kTcpProviders = "net,tcp,ofi_rxm";
 
 // For tests: a provider is used as if it promised no more than EFA does.
 bool likeEfa() {
@@ -72,6 +79,7 @@ int query(const Library& library, const std::string& provider, const std::string
   if (hints == nullptr) return -FI_ENOMEM;
   std::string names = provider;
   std::replace(names.begin(), names.end(), ';', ',');
+  if (std::find(std::begin(kTcp), std::end(kTcp), provider) != std::end(kTcp)) names = kTcpProviders;
   // The receive buffers of an endpoint over TCP: 4 MiB, where 64 MiB are its default.
   const Setting receives("FI_OFI_RXM_MSG_RX_SIZE", "256");
   int result;
@@ -142,9 +150,15 @@ std::unique_ptr<Engine> Engine::open(const std::string& device, std::string* why
     *why = reason;
     return nullptr;
   }
-  auto engine = std::make_unique<Engine>();
-  engine->library = library;
-  return engine->begin(device, why) ? std::move(engine) : nullptr;
+  const size_t bar = std::min(device.find('|'), device.size());
+  std::vector<std::string> providers(1, device.substr(0, bar));
+  if (providers[0] == "tcp") providers.assign(std::begin(kTcp), std::end(kTcp));
+  for (const std::string& provider : providers) {
+    auto engine = std::make_unique<Engine>();
+    engine->library = library;
+    if (engine->begin(provider + device.substr(bar), why)) return engine;
+  }
+  return nullptr;
 }
 
 // The steps of it. What was made is given back by the destructor.
@@ -174,6 +188,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
   cqAttr.format = FI_CQ_FORMAT_TAGGED;
   cqAttr.size = 8192;
   cqAttr.wait_obj = likeEfa() ? FI_WAIT_NONE : FI_WAIT_FD;
+  int cqDescriptor = -1;
   error = fi_cq_open(domain, &cqAttr, &cq, nullptr);
   if (error == 0 && !likeEfa() && fi_control(&cq->fid, FI_GETWAIT, &cqDescriptor) != 0) closeFid(cq);
   if (cq == nullptr) {
@@ -187,6 +202,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
       (error = fi_enable(ep)) != 0) {
     return refuse("the endpoint", -error);
   }
+  if (!traits.mustLook && !findDescriptors(cqDescriptor)) return refuse("the descriptor", FI_ENODATA);
   unsigned char own[256];
   size_t bytes = sizeof own;
   if ((error = fi_getname(&ep->fid, own, &bytes)) != 0) return refuse("the endpoint's name", -error);

@@ -282,6 +282,9 @@ class Engine {
   int addPeer(const void* name, size_t bytes, uint64_t tag);
   bool agreesWithProcessor();
 
+  // fabric_descriptors.cc
+  bool findDescriptors(int ofQueue);
+
   // fabric_progress.cc
   int progress(bool byThread = false);
   void run();
@@ -369,7 +372,8 @@ class Engine {
   fid_av* av = nullptr;
   fid_cq* cq = nullptr;
   fid_ep* ep = nullptr;
-  int cqDescriptor = -1;
+  // One of them can be read when something comes; none if `mustLook`.
+  std::vector<int> descriptors;
   int wake = -1;
   // Where asynchronous events are written and read.
   int eventReader = -1;

@@ -184,12 +184,13 @@ void Engine::kick() {
 // by one that polls and one that sleeps at the same time in any order: the next poll, or half a millisecond, decides.
 void Engine::run() {
   prctl(PR_SET_NAME, "onesided-fabric");
-  pollfd descriptors[2] = {{wake, POLLIN, 0}, {cqDescriptor, POLLIN, 0}};
+  std::vector<pollfd> sources(1, {wake, POLLIN, 0});
+  for (const int fd : descriptors) sources.push_back({fd, POLLIN, 0});
   Lingering lingering;
   while (!stopping.load()) {
     if (!asleep.load() && now() - polled.load() < kRecently) {
       lingering.end();
-      if (poll(descriptors, 1, kBack) > 0) clear(wake);
+      if (poll(sources.data(), 1, kBack) > 0) clear(wake);
       continue;
     }
     bool quiet = true;
@@ -218,13 +219,14 @@ void Engine::run() {
     }
     if (traits.mustLook) {
       const timespec time{0, kLookNanoseconds};
-      if (ppoll(descriptors, 1, &time, nullptr) > 0) clear(wake);
+      if (ppoll(sources.data(), 1, &time, nullptr) > 0) clear(wake);
     } else {
       const double begin = now();
-      if (poll(descriptors, 2, soon ? 1 : kSleep) > 0) {
-        if (descriptors[0].revents != 0) clear(wake);
+      if (poll(sources.data(), sources.size(), soon ? 1 : kSleep) > 0) {
+        if (sources[0].revents != 0) clear(wake);
         const double time = now();
-        if (descriptors[1].revents != 0) lingering.woken(time, time - begin);
+        const auto came = [](const pollfd& source) { return source.revents != 0; };
+        if (std::any_of(sources.begin() + 1, sources.end(), came)) lingering.woken(time, time - begin);
       }
     }
     deep.store(false);

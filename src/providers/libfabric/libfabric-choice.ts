@@ -5,14 +5,14 @@ import { networkInterfaces } from 'node:os';
 import { RmaError, show } from '../../errors.ts';
 
 export interface FabricChoice {
-  /** libfabric's name: `tcp;ofi_rxm`. */
+  /** libfabric's name, `verbs;ofi_rxm`; or `tcp`, the best that it has for TCP. */
   readonly provider: string;
   /** An address of this host; empty: the provider has its own. */
   readonly address: string;
 }
 
-/** TCP, with what libfabric needs to make named messages and atomics of it. */
-const TCP = 'tcp;ofi_rxm';
+/** TCP by whatever this version of libfabric does it best (native/fabric_endpoint.cc). */
+const TCP = 'tcp';
 /** These find a network by an address of IP. */
 const BY_ADDRESS = /^(tcp|net|sockets|udp|verbs)\b/;
 
