@@ -20,8 +20,9 @@ export interface ProviderKind<N extends string = string> {
   /**
    * Opens it for a rank that is a process, in a job whose ranks may be on several hosts; absent if it does not connect
    * such ranks. Parameters and errors: as `open`.
+   * @param host the address of this host at which others are likely to reach it
    */
-  openDistant?(native: Native, table: Int32Array, rank: number, size: number): DistantContext;
+  openDistant?(native: Native, table: Int32Array, rank: number, size: number, host: string): DistantContext;
   /** What there is of it on this machine, and why not the rest. */
   report(): ProviderReport;
 }
@@ -39,6 +40,12 @@ export interface DistantContext {
    * @param neighbours the processes of those on this host, by rank
    */
   store(addresses: readonly object[], neighbours: readonly (number | undefined)[]): void;
+  /**
+   * Tries whether this host reaches another rank, if that can be known without it. Resolves to nothing, or to where it
+   * was tried and why not.
+   * @param address what that rank says of itself
+   */
+  refusal?(address: object, signal: AbortSignal): Promise<string | undefined>;
 }
 
 export interface ProviderReport {

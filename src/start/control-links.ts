@@ -12,6 +12,7 @@ import { connect, createServer, type TLSSocket } from 'node:tls';
 import type { Control } from '../job/control-region.ts';
 import { ControlCopy, type Message } from './control-copy.ts';
 import { clientOptions, HANDSHAKE_MS, parseObject, readLines, Strangers, serverOptions } from './secure.ts';
+import { plainAddress } from './whereabouts.ts';
 
 /** Between two looks at what the ranks have written. */
 const POLL_MS = 5;
@@ -67,6 +68,12 @@ export class ControlLinks {
   readonly #silent: LinkedCopy['silent'];
   /** By copy; a member has one, to the hub. */
   readonly #links = new Map<number, Link>();
+  /** Told this host's address of the first connection. */
+  #reached: (address: string | undefined) => void = () => {};
+  /** Resolves to the address of this host by which the first other copy and this one have reached each other. */
+  readonly reached = new Promise<string | undefined>((resolve) => {
+    this.#reached = resolve;
+  });
   #leaving = false;
 
   constructor({ control, leader, leaderOf, secret, silenceMs, silent }: LinkedCopy) {
@@ -177,6 +184,7 @@ export class ControlLinks {
     const link: Link = { socket, heard: performance.now(), corked: false };
     this.#links.set(other, link);
     if (hello !== undefined) this.#write(link, hello);
+    this.#reached(plainAddress(socket.localAddress));
     this.copy.connected(other);
     socket.on('close', () => this.#drop(other));
   }

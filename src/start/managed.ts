@@ -12,6 +12,7 @@ import { RmaError } from '../errors.ts';
 import { type Control, createControl, MAX_RANKS } from '../job/control-region.ts';
 import type { Membership } from '../job/membership.ts';
 import type { Native } from '../native.ts';
+import type { DistantContext } from '../providers/provider-kind.ts';
 import { DISTANT_PROVIDER_NAMES } from '../providers/provider-kinds.ts';
 import { VERSION } from '../version.ts';
 import { DistributedControl, type Hub } from './distributed.ts';
@@ -19,7 +20,7 @@ import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/
 import { type DistantPeers, joinAgentsRanks, joinProcesses } from './process.ts';
 import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
-import { hostName, placeOfProcess } from './whereabouts.ts';
+import { hostName, ownAddress, placeOfProcess } from './whereabouts.ts';
 
 /** As the kernel writes a list of cores. */
 const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
@@ -74,7 +75,8 @@ export async function joinManaged(
   const provider = distantProvider();
   const distributed = provider && launched === undefined ? new DistributedControl(rank, size) : undefined;
   const { control: table } = launched ?? distributed ?? {};
-  const end = provider && table && provider.openDistant(native, table.fabric, rank, size);
+  const host = provider && ownAddress(await manager.reached?.());
+  const end = provider && table && provider.openDistant(native, table.fabric, rank, size, host!);
   const close = (): void => {
     if (own !== undefined) closeSync(own.fd);
   };
@@ -108,6 +110,7 @@ export async function joinManaged(
       cards.map(({ end }) => end![1]),
       cards.map(({ place, pid }) => (place === card.place ? pid : undefined)),
     );
+    await reachOthers(end, cards, rank, patience);
     const peers: DistantPeers = {
       who: cards.map(({ pid, host }) => `process ${pid} on ${host}`),
       isNear: cards.map(({ place }) => place === card.place),
@@ -137,6 +140,26 @@ function strangers(cards: readonly Card[], rank: number): RmaError {
     `init: rank ${stranger} (on ${cards[stranger].host}) and rank ${rank} (on ${host}) ` +
       'do not share a host, its network, a PID namespace and a user, so they need a device to communicate; ' +
       `set ONESIDED_PROVIDER=${DISTANT_PROVIDER_NAMES} for all ranks`,
+  );
+}
+
+/**
+ * The first rank of each place tries to reach the first one of each other: what keeps them apart would show much later,
+ * and then as a rank that does not respond.
+ */
+async function reachOthers(end: DistantContext, cards: readonly Card[], rank: number, { signal }: Patience) {
+  const isFirst = ({ place }: Card, other: number): boolean => cards.findIndex((one) => one.place === place) === other;
+  if (!isFirst(cards[rank], rank)) return;
+  const firsts = cards.flatMap((card, other) => (other !== rank && isFirst(card, other) ? [other] : []));
+  const refusals = await Promise.all(firsts.map((other) => end.refusal?.(cards[other].end![1], signal)));
+  const apart = refusals.findIndex((refusal) => refusal !== undefined);
+  if (apart < 0) return;
+  const [own, theirs] = [rank, firsts[apart]].map((other) => `rank ${other} on ${cards[other].host}`);
+  throw new RmaError(
+    'ERR_COMM',
+    `init: ${own} cannot connect to ${theirs} at ${refusals[apart]}; hosts must allow each other TCP connections ` +
+      `to any port above 1023, and ONESIDED_ADDRESS on ${cards[firsts[apart]].host} says at which of its addresses ` +
+      'the others reach it',
   );
 }
 

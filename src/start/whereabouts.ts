@@ -35,13 +35,30 @@ function boot(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }
 
-/** This host's addresses that mean something elsewhere, those of IPv4 first. */
+/**
+ * This host's addresses that mean something elsewhere: those of IPv4 first, and of each kind those of interfaces by
+ * which packets to anywhere leave.
+ */
 export function outsideAddresses(): string[] {
-  const interfaces = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  const outside = interfaces.filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
+  const all = networkInterfaces();
+  const routes = defaultInterfaces();
+  const names = [...new Set([...routes, ...Object.keys(all)])];
+  const outside = names
+    .flatMap((name) => all[name] ?? [])
+    .filter(({ internal, address }) => !internal && !/^(fe80:|169\.254\.)/i.test(address));
   return ['IPv4', 'IPv6'].flatMap((family) =>
     outside.filter((one) => one.family === family).map(({ address }) => address),
   );
+}
+
+/** The interfaces of default routes, as the kernel lists them. */
+function defaultInterfaces(): string[] {
+  try {
+    const lines = readFileSync('/proc/net/route', 'latin1').split('\n').slice(1);
+    return lines.map((line) => line.split('\t')).flatMap(([name, to]) => (to === '00000000' ? [name] : []));
+  } catch {
+    return [];
+  }
 }
 
 /**
@@ -55,4 +72,24 @@ export function hostAddress(env: NodeJS.ProcessEnv = process.env): string | unde
   const outside = outsideAddresses();
   const reached = env['SSH_CONNECTION']?.split(' ')[2];
   return reached !== undefined && outside.includes(reached) ? reached : outside[0];
+}
+
+/** Whether this host has an address. */
+export function isOwnAddress(address: string): boolean {
+  return Object.values(networkInterfaces()).some((list) => list?.some((one) => one.address === address));
+}
+
+/**
+ * An address of this host's own, at which others are likely to reach it: the one that the environment gives, if it is
+ * one (others may know a host by the address of a gateway); else the one by which it has reached one of them; else as
+ * {@link hostAddress}; the loopback's if there is no other.
+ */
+export function ownAddress(reached?: string): string {
+  const likeliest = [process.env[ADDRESS_VARIABLE], reached, hostAddress({ ...process.env, [ADDRESS_VARIABLE]: '' })];
+  return likeliest.find((address) => address !== undefined && isOwnAddress(address)) ?? '127.0.0.1';
+}
+
+/** An address of IPv4 as it is, where a socket for both kinds says it in the manner of IPv6. */
+export function plainAddress(address: string | undefined): string | undefined {
+  return address?.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -18,7 +18,7 @@ export const ON_DEVICE = { ONESIDED_PROVIDER: PROVIDER };
 /** Opens the device so many times, by members that can reach each other. */
 export function openMembers(count: number): Context[] {
   if (PROVIDER === 'libfabric') {
-    const choice = chooseFabric(process.env['ONESIDED_DEVICE'] ?? '', false);
+    const choice = chooseFabric(process.env['ONESIDED_DEVICE'] ?? '', '127.0.0.1');
     const own: FabricAddress[] = [];
     const addresses = Array.from({ length: count }, (_, member) => () => own[member]);
     return Array.from({ length: count }, (_, member) => {

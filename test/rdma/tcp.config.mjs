@@ -16,6 +16,7 @@ export default {
       'bsp',
       'namespaces',
       'cable',
+      'networks',
     ].map((name) => `test/rdma/${name}.test.ts`),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',

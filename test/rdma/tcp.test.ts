@@ -30,7 +30,7 @@ import {
 import { ON_DEVICE } from './device.ts';
 
 const LONG = { timeout: 120_000 };
-const LOOPBACK = chooseFabric('', false);
+const LOOPBACK = chooseFabric('', '127.0.0.1');
 
 afterEach(endMembers);
 

@@ -9,9 +9,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { addonAdvice } from '../../addon.ts';
 import type { RmaError } from '../../errors.ts';
 import {
@@ -35,7 +37,7 @@ import { FATAL_VARIABLE } from '../../start/fatal-errors.ts';
 import { openControl } from '../../start/process.ts';
 import { noteLauncher } from '../../start/process-start.ts';
 import { ringOf } from '../../start/tracing.ts';
-import { ADDRESS_VARIABLE, HOST_VARIABLE, hostAddress, placeOfProcess } from '../../start/whereabouts.ts';
+import { ADDRESS_VARIABLE, HOST_VARIABLE, hostAddress, isOwnAddress, placeOfProcess } from '../../start/whereabouts.ts';
 import { VERSION } from '../../version.ts';
 import { killMarked, newMark } from '../descendants.ts';
 import { type Guardian, startGuardian } from '../guardian.ts';
@@ -60,6 +62,8 @@ import {
 
 /** How long an agent tries to reach that of rank 0. */
 const JOIN_MS = 9000;
+/** The device that ranks are to use: that of a host's own environment is meant for it. */
+const DEVICE_VARIABLE = 'ONESIDED_DEVICE';
 /** Milliseconds for which output is still awaited after the last rank has ended. */
 const OUTPUT_WITHIN = 1000;
 /** Milliseconds that ranks have to say what they wait in, and from one look to the next. */
@@ -138,6 +142,13 @@ class Agent {
   }
 }
 
+/** The device of this host's own environment, or else that of the launcher's, unless it is an address elsewhere. */
+function deviceHere(launchers: string | undefined): string | undefined {
+  const address = launchers?.replace(/^libfabric:[^:]*:/, '') ?? '';
+  const isElsewhere = isIP(address) !== 0 && !isOwnAddress(address);
+  return process.env[DEVICE_VARIABLE] || (isElsewhere ? undefined : launchers);
+}
+
 /** @returns whether more may be said at once */
 function tell(report: Report): boolean {
   return sendFrame(process.stdout, report);
@@ -167,7 +178,10 @@ class RunningJob {
   constructor(native: Native, job: HostJob) {
     const { size, ranks, events, records, execArgv, timeout } = job;
     const address = hostAddress();
-    const here = { [HOST_VARIABLE]: job.host, ...(address !== undefined && { [ADDRESS_VARIABLE]: address }) };
+    const here = {
+      ...{ [HOST_VARIABLE]: job.host, [DEVICE_VARIABLE]: deviceHere(job.env[DEVICE_VARIABLE]) },
+      ...(address !== undefined && { [ADDRESS_VARIABLE]: address }),
+    };
     this.#logs = job.logs ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
     const logs = this.#logs === undefined ? {} : { [RACES_LOGS_VARIABLE]: this.#logs };
     const own = { ...process.env, ...job.env, ...here, ...logs };
@@ -195,8 +209,11 @@ class RunningJob {
   async #run(args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
     const { links, ranks } = this.#job;
     const hub = links && links.hub === undefined ? await this.#listen(links) : undefined;
-    if (links?.hub !== undefined) void this.#join(links, links.hub);
     tell({ ready: this.#fd, hub });
+    if (links?.hub !== undefined) await this.#join(links, links.hub);
+    // Ranks use the network by which their hosts have met. If they do not, ranks that communicate will be told.
+    const reached = links && (await Promise.race([this.#links!.reached, sleep(JOIN_MS, undefined, { ref: false })]));
+    if (reached !== undefined && !process.env[ADDRESS_VARIABLE]) env[ADDRESS_VARIABLE] = reached;
     await this.ranks.start(
       ranks,
       args,

@@ -1,5 +1,5 @@
 /** Which of libfabric's providers a rank opens, and at which address. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { RmaError, show } from '../../errors.ts';
@@ -20,13 +20,13 @@ const BY_ADDRESS = /^(tcp|net|sockets|udp|verbs)\b/;
  * What `ONESIDED_DEVICE` names: `libfabric:provider:address`, an address of this host or the name of one of its
  * interfaces. What is left out is chosen: EFA where there is a device of it, else TCP.
  * @param text the variable's value
- * @param distant whether the ranks may be on other hosts; if not, the loopback interface does
+ * @param own the address of this host that does if none is named
  * Errors: `ERR_PROVIDER_UNAVAILABLE`.
  */
-export function chooseFabric(text: string, distant: boolean): FabricChoice {
+export function chooseFabric(text: string, own: string): FabricChoice {
   const [, named, rest] = /^libfabric:([^:]*)(?::(.*))?$/s.exec(text) ?? [undefined, '', text];
   const provider = named || (rest ? TCP : standard());
-  const address = rest ? addressNamed(rest) : BY_ADDRESS.test(provider) ? ownAddress(distant) : '';
+  const address = rest ? addressNamed(rest) : BY_ADDRESS.test(provider) ? own : '';
   return { provider, address };
 }
 
@@ -56,27 +56,4 @@ function usable(name: string): string[] {
   return ['IPv4', 'IPv6'].flatMap((kind) =>
     routed.filter(({ family }) => family === kind).map(({ address }) => address),
   );
-}
-
-/** By which others are likely to reach this host: that of the interface that packets to anywhere leave by. */
-function ownAddress(distant: boolean): string {
-  if (!distant) return '127.0.0.1';
-  const all = networkInterfaces();
-  const outside = Object.keys(all).filter((name) => all[name]!.some(({ internal }) => !internal));
-  const routes = defaultInterfaces();
-  for (const name of [...routes, ...outside.filter((name) => !routes.includes(name))]) {
-    const [address] = usable(name);
-    if (address !== undefined) return address;
-  }
-  return '127.0.0.1';
-}
-
-/** The interfaces of default routes, as the kernel lists them. */
-function defaultInterfaces(): string[] {
-  try {
-    const lines = readFileSync('/proc/net/route', 'utf8').split('\n').slice(1);
-    return lines.map((line) => line.split('\t')).flatMap(([name, to]) => (to === '00000000' ? [name] : []));
-  } catch {
-    return [];
-  }
 }

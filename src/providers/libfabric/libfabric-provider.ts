@@ -8,14 +8,19 @@ import type { NeighbourHeap } from '../rdma-core/neighbours.ts';
 import { type FabricAddress, fabricAddressAt, storeFabricAddress, unreachable } from './libfabric-addresses.ts';
 import { chooseFabric } from './libfabric-choice.ts';
 import { type FabricContext, fabricNative, openFabric } from './libfabric-context.ts';
+import { refusalAt } from './libfabric-reach.ts';
+
+const LOOPBACK = '127.0.0.1';
+/** How long the kernel of another host may take to accept a connection: two attempts may be lost. */
+const ANSWER_MS = 6000;
 
 /**
  * A rank tells its address before it tells the numbers of queue pairs, so a peer that has the numbers finds the
  * address.
  */
-function open(table: Int32Array, rank: number, size: number, distant: boolean, heap?: NeighbourHeap): FabricContext {
+function open(table: Int32Array, rank: number, size: number, host: string, heap?: NeighbourHeap): FabricContext {
   const addresses = Array.from({ length: size }, (_, other) => () => fabricAddressAt(table, other));
-  const choice = chooseFabric(process.env['ONESIDED_DEVICE'] ?? '', distant);
+  const choice = chooseFabric(process.env['ONESIDED_DEVICE'] ?? '', host);
   const opened = openFabric(choice, rank, addresses, heap);
   storeFabricAddress(table, rank, opened.own);
   return opened;
@@ -27,14 +32,14 @@ interface CardAddress {
   readonly tag: readonly [number, number];
 }
 
-function openDistant(native: Native, table: Int32Array, rank: number, size: number): DistantContext {
+function openDistant(native: Native, table: Int32Array, rank: number, size: number, host: string): DistantContext {
   const neighbours = new DistantNeighbours(native, rank);
-  const { context, own } = open(table, rank, size, true, neighbours.heap);
-  const host = hostAt(context.gid);
+  const { context, own } = open(table, rank, size, host, neighbours.heap);
+  const address = hostAt(context.gid);
   return {
     context,
     address: { name: Buffer.from(own.name).toString('base64url'), tag: own.tag, ...neighbours.onCard },
-    hosts: host === undefined ? [] : [host],
+    hosts: address === undefined ? [] : [address],
     store(addresses, processes) {
       const all = (addresses as readonly CardAddress[]).map(
         ({ name, tag }): FabricAddress => ({ name: Buffer.from(name, 'base64url'), tag }),
@@ -44,6 +49,7 @@ function openDistant(native: Native, table: Int32Array, rank: number, size: numb
       for (const [other, address] of all.entries()) storeFabricAddress(table, other, address);
       neighbours.setPeers(addresses, processes);
     },
+    refusal: (address, signal) => refusalAt(Buffer.from((address as CardAddress).name, 'base64url'), ANSWER_MS, signal),
   };
 }
 
@@ -79,7 +85,7 @@ export const libfabric = providerKind({
   name: 'libfabric',
   summary: 'connect them by libfabric: TCP, EFA, …; ONESIDED_DEVICE=libfabric:provider:address (processes only)',
   ranks: ['processes'],
-  open: (_native, table, rank, size) => open(table, rank, size, false).context,
+  open: (_native, table, rank, size) => open(table, rank, size, LOOPBACK).context,
   openDistant,
   report,
 });

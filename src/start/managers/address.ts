@@ -11,6 +11,7 @@ import { RmaError, show } from '../../errors.ts';
 import { ranksInWords } from '../../job/late.ts';
 import { clientOptions, parseObject, readLines, Strangers, serverOptions } from '../secure.ts';
 import { type Patience, type ProcessManager, readNumber, removeVariables } from './manager.ts';
+import { addressTowards, ownAddressOf } from './route.ts';
 
 /** Between two attempts to reach rank 0, which may not listen yet. */
 const RETRY_MS = 50;
@@ -100,6 +101,7 @@ function managerAt({ rank, size, address, names }: Told): ProcessManager {
       if (rank === 0) return gather(host, port, secret, hello, patience, state);
       return send(host, port, secret, hello, patience, state);
     },
+    reached: () => (rank === 0 ? ownAddressOf(host) : addressTowards(host, port)),
     awaited: () => state.awaited,
     forget: () => removeVariables(names.rank, names.size, ...names.address.split(':'), 'ONESIDED_SECRET'),
   };

@@ -20,6 +20,8 @@ export interface ProcessManager {
    * @param card at most {@link CARD_CHARACTERS} letters, digits, `-` and `_`
    */
   exchange(card: string, patience: Patience): Promise<string[]>;
+  /** The address of this host by which it reaches another one, or at which others look for it, if that is known. */
+  reached?(): Promise<string | undefined>;
   /** What the exchange waits for, in words, if that is known. */
   awaited?(): string;
   /** Keeps the programs that this process starts from taking themselves for this rank. */
