@@ -23,12 +23,20 @@ export function providerNamed(name: string): (typeof PROVIDERS)[number] | undefi
   return PROVIDERS.find((kind) => kind.name === name);
 }
 
-/** Those of them that can be used on this host. */
-export function availableDistantProviders(): string[] {
+/** Whether a provider connects ranks of several hosts; of one that there is not, its rank says so. */
+export function connectsHosts(name: string | undefined): boolean {
+  const kind: ProviderKind | undefined = PROVIDERS.find((one) => one.name === name);
+  return kind === undefined || kind.openDistant !== undefined;
+}
+
+/** Those that connect ranks of several hosts, by name: why one cannot be used on this host, or nothing if it can. */
+export function distantProviders(): Readonly<Record<string, string | null>> {
   const kinds: readonly ProviderKind[] = PROVIDERS;
-  return kinds
-    .filter(
-      ({ openDistant, report }) => openDistant !== undefined && (report().json as Partial<Availability>).available,
-    )
-    .map(({ name }) => name);
+  const distant = kinds.filter(({ openDistant }) => openDistant !== undefined);
+  return Object.fromEntries(
+    distant.map(({ name, report }) => {
+      const { available, reason = 'it is not available' } = report().json as Availability;
+      return [name, available ? null : reason];
+    }),
+  );
 }

@@ -96,7 +96,8 @@ describe('--ssh', () => {
   it('is not needed on this host', () => {
     expect(shellOn('localhost', ['ssh'])).toEqual(['sh']);
     for (const name of [hostname(), '127.0.0.1', '::1']) expect(shellOn(name, undefined)).toEqual(['sh']);
-    expect(shellOn(hostname(), ['ssh'])).toEqual(['ssh', hostname(), 'sh']);
+    const silently = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=8'];
+    expect(shellOn(hostname(), ['ssh', '-p', '9'])).toEqual(['ssh', '-p', '9', ...silently, hostname(), 'sh']);
   });
 });
 

@@ -131,4 +131,15 @@ describe.skipIf(process.getuid!() !== 0)('two hosts with several networks (needs
     // Thirty without a look at the network before.
     expect(performance.now() - began).toBeLessThan(25_000);
   });
+
+  test('what is missing on one of them is named', LONG, async () => {
+    const { code, err } = await run([{}, { ONESIDED_LIBFABRIC: '/nonexistent' }], { ONESIDED_PROVIDER: '' });
+    expect(code).toBe(1);
+    expect(err).toMatch(
+      new RegExp(
+        '^onesided: nothing connects the ranks of these hosts, since libfabric cannot be used everywhere: ' +
+          `${SECOND}: /nonexistent: .*apt-get install libfabric1`,
+      ),
+    );
+  });
 });

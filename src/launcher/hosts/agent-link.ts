@@ -20,8 +20,9 @@ import {
 import type { ClockDifference } from './host-rings.ts';
 import { type AgentPlace, SHELL_TROUBLE, shellOn, startLine, troubleInWords } from './remote-shell.ts';
 
-/** How long an agent may take to answer. */
+/** How long an agent may take to answer, and after which it is said that one does. */
 const HELLO_MS = 60_000;
+const SLOW_MS = 8000;
 /** How long what led to it may take to end by itself when the job has ended. */
 const LEAVE_MS = 2000;
 /** Characters of what was said that an error shows. */
@@ -49,6 +50,7 @@ export class AgentLink {
   readonly #watcher: LinkWatcher;
   readonly #hasCome: () => void;
   readonly #late: NodeJS.Timeout;
+  readonly #slow: NodeJS.Timeout;
   #silence: Silence | undefined;
   #beat: NodeJS.Timeout | undefined;
   #asked = 0n;
@@ -76,6 +78,11 @@ export class AgentLink {
     // A group of its own: Ctrl-C is the launcher's to pass on.
     this.#child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
     this.#late = setTimeout(() => this.#lose(`${this.#command} has said nothing for ${HELLO_MS / 1000} s`), HELLO_MS);
+    const patience = `; it has ${(HELLO_MS - SLOW_MS) / 1000} s more`;
+    this.#slow = setTimeout(
+      () => watcher.remark(this, `${this.#command} has said nothing for ${SLOW_MS / 1000} s${patience}`),
+      SLOW_MS,
+    );
     const { stdin, stdout, stderr } = this.#child;
     this.#child.on('error', (error: NodeJS.ErrnoException) =>
       this.#lose(error.code === 'ENOENT' ? `there is no command ${show(command)}` : error.message),
@@ -155,6 +162,7 @@ export class AgentLink {
     }
     this.hello = report.hello;
     clearTimeout(this.#late);
+    clearTimeout(this.#slow);
     if (this.#errors !== '') this.#watcher.remark(this, this.#errors.trimEnd());
     this.#errors = '';
     this.#silence = new Silence(STARTING_SILENCE_MS, (ms) =>
@@ -200,6 +208,7 @@ export class AgentLink {
 
   #stopTimers(): void {
     clearTimeout(this.#late);
+    clearTimeout(this.#slow);
     clearInterval(this.#beat);
     this.#silence?.stop();
   }

@@ -28,7 +28,7 @@ import {
 import { askForReports, reportOf } from '../../job/reports.ts';
 import { loadNative, type Native, nativeStatus } from '../../native.ts';
 import { wakeAll } from '../../providers/emulator/bells.ts';
-import { availableDistantProviders } from '../../providers/provider-kinds.ts';
+import { distantProviders } from '../../providers/provider-kinds.ts';
 import { LOG_FILES, logFile } from '../../races/logs/race-log-format.ts';
 import { RACES_LOGS_VARIABLE } from '../../races/race-request.ts';
 import { ControlLinks } from '../../start/control-links.ts';
@@ -62,6 +62,8 @@ import {
 
 /** How long an agent tries to reach that of rank 0. */
 const JOIN_MS = 9000;
+/** How long ranks wait at most for the first connection of their agent. */
+const MEET_MS = 4000;
 /** The device that ranks are to use: that of a host's own environment is meant for it. */
 const DEVICE_VARIABLE = 'ONESIDED_DEVICE';
 /** Milliseconds for which output is still awaited after the last rank has ended. */
@@ -83,7 +85,7 @@ export async function runAgent(): Promise<never> {
     pid: process.pid,
     place: native === undefined ? '' : placeOfProcess(),
     address: hostAddress(),
-    providers: native === undefined ? [] : availableDistantProviders(),
+    providers: native === undefined ? {} : distantProviders(),
     unable:
       native === undefined
         ? `ranks need the native addon, which is not available (${nativeStatus().reason}); ${addonAdvice()}`
@@ -210,9 +212,9 @@ class RunningJob {
     const { links, ranks } = this.#job;
     const hub = links && links.hub === undefined ? await this.#listen(links) : undefined;
     tell({ ready: this.#fd, hub });
-    if (links?.hub !== undefined) await this.#join(links, links.hub);
+    if (links?.hub !== undefined) void this.#join(links, links.hub);
     // Ranks use the network by which their hosts have met. If they do not, ranks that communicate will be told.
-    const reached = links && (await Promise.race([this.#links!.reached, sleep(JOIN_MS, undefined, { ref: false })]));
+    const reached = links && (await Promise.race([this.#links!.reached, sleep(MEET_MS, undefined, { ref: false })]));
     if (reached !== undefined && !process.env[ADDRESS_VARIABLE]) env[ADDRESS_VARIABLE] = reached;
     await this.ranks.start(
       ranks,

@@ -63,8 +63,8 @@ export interface AgentHello {
   /** Agents with the same one share memory (start/whereabouts.ts). */
   readonly place: string;
   readonly address: string | undefined;
-  /** The providers that connect ranks of several hosts, and can be used here. */
-  readonly providers: readonly string[];
+  /** The providers that connect ranks of several hosts: why one cannot be used here, or nothing if it can. */
+  readonly providers: Readonly<Record<string, string | null>>;
   /** Why there can be no ranks here. */
   readonly unable: string | undefined;
 }

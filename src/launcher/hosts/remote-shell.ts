@@ -12,8 +12,9 @@
 import { hostname } from 'node:os';
 import { argumentTypeError, show } from '../../errors.ts';
 
-/** No questions, which nobody could answer, and no waiting for what does not answer. */
-export const DEFAULT_SSH: readonly string[] = ['ssh', '-x', '-T', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=8'];
+/** No questions, which nobody could answer, and no waiting for what does not answer. Of two values ssh takes the first. */
+const WITHOUT_QUESTIONS: readonly string[] = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=8'];
+export const DEFAULT_SSH: readonly string[] = ['ssh', '-x', '-T', ...WITHOUT_QUESTIONS];
 
 /** What the shell prints where it finds no agent to start. */
 export const SHELL_TROUBLE = 'onesided-shell ';
@@ -62,7 +63,8 @@ export function splitCommand(text: string): string[] {
  */
 export function shellOn(host: string, ssh: readonly string[] | undefined): string[] {
   if (isHere(host, ssh !== undefined)) return ['sh'];
-  const command = ssh ?? DEFAULT_SSH;
+  const isOwnSsh = ssh !== undefined && /(^|\/)ssh$/.test(ssh[0]) && !ssh.some((word) => word.includes('{}'));
+  const command = isOwnSsh ? [...ssh, ...WITHOUT_QUESTIONS] : (ssh ?? DEFAULT_SSH);
   const named = command.map((word) => word.replaceAll('{}', host));
   return command.some((word) => word.includes('{}')) ? [...named, 'sh'] : [...named, host, 'sh'];
 }

@@ -21,7 +21,7 @@ import {
 } from '../../job/control-region.ts';
 import { report } from '../../job/reports.ts';
 import { packageFolder } from '../../place.ts';
-import { PROVIDERS } from '../../providers/provider-kinds.ts';
+import { connectsHosts, DISTANT_PROVIDER_NAMES, PROVIDERS } from '../../providers/provider-kinds.ts';
 import type { Hub } from '../../start/distributed.ts';
 import type { CardsReply } from '../../start/managers/pipe.ts';
 import { VERSION } from '../../version.ts';
@@ -201,10 +201,24 @@ class HostsJob implements LinkWatcher {
     const { env = process.env } = this.#options;
     const sent = sentEnvironment(env);
     if (distant && !sent['ONESIDED_PROVIDER']) {
-      const common = PROVIDERS.find(({ name }) => this.#links.every(({ hello }) => hello?.providers.includes(name)));
+      const common = PROVIDERS.find(({ name }) => this.#links.every(({ hello }) => hello?.providers[name] === null));
       if (common !== undefined) sent['ONESIDED_PROVIDER'] = common.name;
+      else this.#apart = this.#withoutProvider();
+    } else if (distant && !connectsHosts(sent['ONESIDED_PROVIDER'])) {
+      this.#apart =
+        `the provider ${sent['ONESIDED_PROVIDER']} does not connect ranks of several hosts; ` +
+        `set ONESIDED_PROVIDER=${DISTANT_PROVIDER_NAMES}`;
     }
     return sent;
+  }
+
+  /** Of what would connect the hosts of this job, that which is missing on the fewest: where, and why. */
+  #withoutProvider(): string {
+    const missing = (name: string) => this.#links.filter(({ hello }) => hello?.providers[name] !== null);
+    const names = Object.keys(this.#links[0].hello?.providers ?? {}).reverse();
+    const [name] = names.sort((one, other) => missing(one).length - missing(other).length);
+    const reasons = missing(name).map(({ host, hello }) => `${host}: ${hello?.providers[name]}`);
+    return `nothing connects the ranks of these hosts, since ${name} cannot be used everywhere: ${reasons.join('; ')}`;
   }
 
   #jobOf(
@@ -318,7 +332,7 @@ class HostsJob implements LinkWatcher {
   /** That is an error of ranks that join; others need not reach each other. */
   #isApart({ host }: AgentLink, why: string): void {
     const hub = this.#linkOf(0)!.host;
-    this.#apart =
+    this.#apart ??=
       `${host} cannot connect to ${hub} at ${why}; firewalls must allow TCP connections between the hosts, ` +
       `and ONESIDED_ADDRESS on ${hub} says at which address the others reach it`;
     if (!this.#cards.isEmpty) this.#fail(this.#apart);
