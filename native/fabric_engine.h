@@ -142,6 +142,8 @@ struct Peer {
   bool known = false;
   // Since when the engine takes nothing for it; 0: it does.
   double refusedSince = 0;
+  // Its host acknowledges nothing of what is sent to it.
+  bool blocked = false;
   // It did not answer in time when a key was withdrawn: nobody waits for it again until it is heard.
   bool mute = false;
 };
@@ -354,8 +356,11 @@ class Engine {
   void look();
   void pong(const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
   void takePong(Qp& qp, const Header& header);
+
+  // fabric_sockets.cc
   enum class Sockets { kBefore, kOpened, kLater };
   void markSockets(Sockets when);
+  void lookForBlocked(bool waits, double time);
 
   void complete(ibv_cq* cq, const ibv_wc& wc, bool solicited);
   void raise(const ibv_async_event& event);
@@ -415,6 +420,15 @@ class Engine {
   std::unordered_set<int> foreign;
   bool socketsDue = false;
   double looked = 0;
+  // By socket: what its host had acknowledged, since when no more.
+  struct Unacknowledged {
+    uint64_t acknowledged = 0;
+    double since = 0;
+  };
+  std::unordered_map<int, Unacknowledged> unacknowledged;
+  double lookedForBlocked = 0;
+  // Why a peer is not reached, if that is known.
+  std::string trouble;
   // Any thread, without the lock: when somebody last polled, and since when again and again; nobody will until a
   // completion wakes them; the end.
   std::atomic<double> polled{0};

@@ -8,16 +8,11 @@
 //   answered: not connected   a device would get no answer: RETRY_EXC_ERR after a while
 //   no answer                 goes on waiting, and asks again
 //   refused for long, and nothing is held that a death would give back: RETRY_EXC_ERR
+//   its host acknowledges no packet for long (fabric_sockets.cc): RETRY_EXC_ERR
 //
 // The question says where its sender is: a peer that was never told so can answer, too.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 
 #include "fabric_engine.h"
@@ -38,6 +33,7 @@ constexpr double kUnconnected = 30;
 bool isGone(const Qp& qp, double time) {
   const Peer& peer = *qp.peer;
   if (qp.absentSince != 0 && time - qp.absentSince > kAbsent) return true;
+  if (peer.blocked) return true;
   const double limit = peer.known ? kRefused : kUnconnected;
   return peer.refusedSince != 0 && peer.held == 0 && time - peer.refusedSince > limit;
 }
@@ -78,6 +74,11 @@ void Engine::look() {
   const double time = now();
   if (time - looked < kBetween) return;
   looked = time;
+  bool waits = false;
+  for (const auto& [number, qp] : qps)
+    waits = waits || (qp->peer != nullptr && qp->peer->held > 0 && !qp->requests.empty() &&
+                      qp->requests.front()->since != 0 && time - qp->requests.front()->since > kOld);
+  lookForBlocked(waits, time);
   std::vector<Qp*> gone;
   for (const auto& [number, qp] : qps) {
     if (qp->requests.empty() || qp->state != IBV_QPS_RTS || qp->peer == nullptr) continue;
@@ -153,31 +154,6 @@ void Engine::takePong(Qp& qp, const Header& header) {
   for (const Request* r : qp.requests)
     if (r->doubtful) region(qp, r->rkey);
   pump(qp);
-}
-
-// The sockets of libfabric are inherited by the programs that this process starts, and would then keep its connections
-// open when it is dead. Sockets that were there before the engine are somebody else's (kBefore); those that came when
-// it was opened are the engine's (kOpened), and so are later ones of IP, which come with new peers (kLater).
-void Engine::markSockets(Sockets when) {
-  socketsDue = false;
-  DIR* folder = opendir("/proc/self/fd");
-  if (folder == nullptr) return;
-  while (const dirent* entry = readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
-    if (fd <= 2 || fd == dirfd(folder)) continue;
-    const int flags = fcntl(fd, F_GETFD);
-    if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
-    if (when == Sockets::kBefore) {
-      foreign.insert(fd);
-      continue;
-    }
-    int domain = 0;
-    socklen_t bytes = sizeof domain;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) != 0) continue;
-    const bool ours = when == Sockets::kOpened || domain == AF_INET || domain == AF_INET6;
-    if (ours && foreign.count(fd) == 0) fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-  }
-  closedir(folder);
 }
 
 }  // namespace onesided::fabric

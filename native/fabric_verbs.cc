@@ -160,7 +160,8 @@ int closeDevice(ibv_context* context) {
 
 void describeEndpoint(ibv_context* context, EndpointDescription* to) {
   Engine& e = Engine::of(context);
-  *to = {e.provider, e.name, e.tag, e.agrees, e.traits.ordered};
+  const Guard guard(e.mutex);
+  *to = {e.provider, e.name, e.tag, e.agrees, e.traits.ordered, e.trouble};
 }
 
 int addPeer(ibv_context* context, const void* name, size_t bytes, uint64_t tag, ibv_gid* gid) {

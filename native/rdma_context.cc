@@ -237,7 +237,7 @@ Napi::Value RdmaContext::portState(const Napi::CallbackInfo& info) {
   return Napi::String::New(env_, stateOfPort(attr.state));
 }
 
-// endpoint(): of libfabric's: { provider, name, tag, atomicsAgree, ordered }
+// endpoint(): of libfabric's: { provider, name, tag, atomicsAgree, ordered, trouble }
 Napi::Value RdmaContext::endpoint(const Napi::CallbackInfo& info) {
   if (!ready(info, "endpoint")) return {};
   if (verbs_->describe_endpoint == nullptr) return refuse(EOPNOTSUPP, "describe an endpoint");
@@ -252,6 +252,7 @@ Napi::Value RdmaContext::endpoint(const Napi::CallbackInfo& info) {
   result.Set("tag", tag);
   result.Set("atomicsAgree", is.atomicsAgree);
   result.Set("ordered", is.ordered);
+  if (!is.trouble.empty()) result.Set("trouble", is.trouble);
   return result;
 }
 

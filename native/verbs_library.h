@@ -28,6 +28,8 @@ struct EndpointDescription {
   bool atomicsAgree = false;
   // Writes and messages keep their order.
   bool ordered = false;
+  // Why a peer is not reached, if that is known; else empty.
+  std::string trouble;
 };
 
 struct VerbsLibrary {

@@ -190,6 +190,8 @@ export interface FabricEndpoint {
   readonly atomicsAgree: boolean;
   /** The provider keeps the order of writes and messages; if not, each waits for those before it. */
   readonly ordered: boolean;
+  /** Why a peer is not reached, if that is known. */
+  readonly trouble?: string;
 }
 
 /** A provider of libfabric that has what the library needs. */

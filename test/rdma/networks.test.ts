@@ -3,14 +3,18 @@
  * Needs root, for the namespaces. Run by `npm run test:tcp`.
  */
 import { execFileSync, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { endMembers, follow, PROGRAM } from '../robustness/members.ts';
 import { ON_DEVICE } from './device.ts';
 
+const LARGE_PUT = fileURLToPath(new URL('../../build/programs/test/ranks/large-put.js', import.meta.url));
 const LONG = { timeout: 180_000 };
 const HOSTS = ['c', 'd'].map((name) => `onesided-${process.pid}${name}`);
 const [FIRST, SECOND] = HOSTS;
 const CABLE = ['10.77.1.1', '10.77.1.2'];
+const WIDE = ['10.77.2.1', '10.77.2.2'];
+const MIDDLE = `onesided-${process.pid}m`;
 /** Of networks that lead nowhere, which have the default routes. */
 const OFFICE = ['10.78.1.1', '10.78.2.1'];
 /** As Docker gives it to every host that it is installed on. */
@@ -24,15 +28,16 @@ interface Ending {
 }
 
 /** Two ranks, one on each host. @param env of each host's own */
-async function run(env: readonly Record<string, string>[], launcher: Record<string, string> = {}): Promise<Ending> {
+async function run(
+  env: readonly Record<string, string>[],
+  launcher: Record<string, string> = {},
+  program = [PROGRAM, '--', '--how=work', '--timeout=60000'],
+): Promise<Ending> {
   const own = HOSTS.map((host, i) => `${host}) set -- ${settings(env[i])} "$@";;`).join(' ');
   const shell = `sh -c 'host=$0; case $host in ${own} esac; exec ip netns exec $host env "$@"'`;
   const job = spawn(
     process.execPath,
-    [
-      ...['dist/cli/main.js', 'run', '--hosts', HOSTS.join(','), '--ssh', shell],
-      ...[PROGRAM, '--', '--how=work', '--timeout=60000'],
-    ],
+    [...['dist/cli/main.js', 'run', '--hosts', HOSTS.join(','), '--ssh', shell], ...program],
     { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...ON_DEVICE, ...launcher } },
   );
   let [out, err] = ['', ''];
@@ -141,5 +146,22 @@ describe.skipIf(process.getuid!() !== 0)('two hosts with several networks (needs
           `${SECOND}: /nonexistent: .*apt-get install libfabric1`,
       ),
     );
+  });
+
+  test('a network that takes no large packets is named', LONG, async () => {
+    // Both hosts take 1500 bytes; what is between them does not, and says nothing.
+    ip('netns', 'add', MIDDLE);
+    ip('-n', MIDDLE, 'link', 'add', 'switch', 'type', 'bridge');
+    ip('-n', MIDDLE, 'link', 'set', 'switch', 'up');
+    for (const [i, host] of HOSTS.entries()) {
+      ip('link', 'add', 'wide', 'netns', host, 'type', 'veth', 'peer', 'name', `port${i}`, 'netns', MIDDLE);
+      ip('-n', MIDDLE, 'link', 'set', `port${i}`, 'mtu', '1280', 'master', 'switch', 'up');
+      ip('-n', host, 'addr', 'add', `${WIDE[i]}/24`, 'dev', 'wide');
+      ip('-n', host, 'link', 'set', 'wide', 'gso_max_segs', '1', 'up');
+    }
+    const env = WIDE.map((address) => ({ ONESIDED_ADDRESS: address }));
+    const { out } = await run(env, {}, [LARGE_PUT]);
+    ip('netns', 'del', MIDDLE);
+    expect(out).toMatch(/^\[0\] ERR_RMA_RANK_FAILED: .*packets of \d{4} bytes to 10\.77\.2\.2 were not acknowledged/m);
   });
 });

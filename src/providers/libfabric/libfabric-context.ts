@@ -71,6 +71,7 @@ export function openFabric(
       // The owner takes a lock by the processor that other ranks take by libfabric's atomics.
       return { randomKeys: true, atomicsAgree, updates: atomicsAgree };
     },
+    trouble: (opened) => opened.endpoint().trouble,
   });
   const own = device!.endpoint();
   if (own.name.length > MOST_NAME) {

@@ -106,6 +106,8 @@ export interface RdmaVariant {
   readonly acknowledgesLater: boolean;
   /** What it claims beyond other devices, or does not claim. */
   claims(device: RdmaContext): Partial<Capabilities>;
+  /** Why others are not reached by it, beside what its port says. */
+  trouble(device: RdmaContext): string | undefined;
 }
 
 const LIBIBVERBS: RdmaVariant = {
@@ -113,6 +115,7 @@ const LIBIBVERBS: RdmaVariant = {
   acknowledgesLater: false,
   open: (native, { device, port, gidIndex }, woken) => new native.RdmaContext!(device, port, gidIndex, woken),
   claims: () => ({}),
+  trouble: () => undefined,
 };
 
 /**
@@ -142,6 +145,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
   readonly #native: Native;
   readonly #heap: NeighbourHeap | undefined;
   readonly #device: RdmaContext;
+  readonly #variant: RdmaVariant;
   readonly #senders = new Map<number, RdmaSender>();
   readonly #receivers = new Map<number, ReceiveSlots>();
   #nothing: RdmaMemory | undefined;
@@ -167,6 +171,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     this.#native = native;
     this.#heap = heap;
     this.neighbours = heap;
+    this.#variant = variant;
     try {
       this.#device = variant.open(native, endpoint, () => {
         if (!this.isClosed) this.parking.woken();
@@ -360,7 +365,7 @@ export class RdmaCoreContext extends ContextCore implements Context, RdmaParent 
     const { name } = this.device;
     try {
       const state = this.#device.portState();
-      return state === 'ACTIVE' ? undefined : `port ${this.port} of ${name} is ${state}`;
+      return state === 'ACTIVE' ? this.#variant.trouble(this.#device) : `port ${this.port} of ${name} is ${state}`;
     } catch (error) {
       return `cannot query port ${this.port} of ${name}: ${(error as Error).message}`;
     }
