@@ -54,12 +54,19 @@ std::string hostInWords(const std::string& host) {
   return text;
 }
 
-// Whether packets wait for an acknowledgement, or for the host's own network, where their receiver has room for them.
-bool isOnItsWay(const tcp_info& is, size_t known) {
-  if (is.tcpi_unacked > 0) return true;
-  const bool tells = known >= offsetof(tcp_info, tcpi_snd_wnd) + sizeof is.tcpi_snd_wnd;
+// Whether bytes were not sent for which their receiver has room. Kernels, and their headers, tell that since 5.4.
+template <typename Info>
+auto waitsForNetwork(const Info& is, size_t known, int) -> decltype(is.tcpi_snd_wnd > 0) {
+  const bool tells = known >= offsetof(Info, tcpi_snd_wnd) + sizeof is.tcpi_snd_wnd;
   return tells && is.tcpi_notsent_bytes > 0 && is.tcpi_snd_wnd >= is.tcpi_snd_mss;
 }
+template <typename Info>
+bool waitsForNetwork(const Info&, size_t, long) {
+  return false;
+}
+
+// Whether packets wait for an acknowledgement, or for this host's own network.
+bool isOnItsWay(const tcp_info& is, size_t known) { return is.tcpi_unacked > 0 || waitsForNetwork(is, known, 0); }
 
 }  // namespace
 
