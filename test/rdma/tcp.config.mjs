@@ -17,6 +17,7 @@ export default {
       'namespaces',
       'cable',
       'networks',
+      'calls',
     ].map((name) => `test/rdma/${name}.test.ts`),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',
