@@ -74,8 +74,7 @@ struct Peer;
 // What libfabric gives back when it is done with something. It needs the context's memory until then.
 struct Operation {
   fi_context2 context;
-  // kForgotten: nobody waits for it, and its memory stays.
-  enum class Type : uint8_t { kRequest, kMessage, kLanding, kForgotten } type = Type::kRequest;
+  enum class Type : uint8_t { kRequest, kMessage, kLanding, kProbe } type = Type::kRequest;
 };
 
 // A work request.
@@ -125,6 +124,15 @@ struct Message : Operation {
 // A receive of the endpoint.
 struct Landing : Operation {
   unsigned char data[kMessage + 64];
+};
+
+// An atomic by which an engine is tried (fabric_endpoint.cc).
+struct Probe : Operation {
+  static constexpr int kUnderWay = -1;
+  uint64_t added = 0;
+  uint64_t found = 0;
+  // 0: it was carried out.
+  int error = 0;
 };
 
 struct Peer {

@@ -9,6 +9,7 @@ export default {
     include: [
       'tcp',
       'acknowledgements',
+      'hostile',
       'batches',
       'batches-under-way',
       'verbs',
