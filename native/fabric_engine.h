@@ -70,6 +70,7 @@ inline double now() {
 
 struct Qp;
 struct Peer;
+struct Mr;
 
 // What libfabric gives back when it is done with something. It needs the context's memory until then.
 struct Operation {
@@ -87,6 +88,8 @@ struct Request : Operation {
   int entries = 0;
   iovec local[kEntries];
   void* descriptors[kEntries];
+  // Their regions; null if the data are inline.
+  Mr* mrs[kEntries];
   unsigned char inlined[kInline];
   uint64_t remote = 0;
   uint32_t rkey = 0;
@@ -197,6 +200,10 @@ struct Mr : ibv_mr {
   fid_mr* region = nullptr;
   int access = 0;
   uint64_t key = 0;
+  // So many entries of requests that libfabric has are in it: it reads or writes them.
+  uint32_t lent = 0;
+  // It is given back, and stays until libfabric has given back what is lent.
+  bool gone = false;
   // Which queue pairs were told its key.
   std::vector<std::pair<Peer*, uint32_t>> told;
 };
@@ -336,13 +343,20 @@ class Engine {
   void feed(Srq& srq);
   void flushReceives(Qp& qp);
   void expire();
-  const Mr* localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const;
   bool take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
   bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   bool takeReceive(Qp& qp);
   void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
   void refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done = 0, const void* results = nullptr,
               size_t bytes = 0);
+
+  // fabric_regions.cc
+  Mr* localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const;
+  ibv_mr* registerMemory(Pd* pd, void* address, size_t length, int access);
+  int deregister(Mr* mr, std::unique_lock<std::mutex>& lock);
+  void takeAway(const Mr* mr, bool lent);
+  void lend(const Request& request);
+  void returned(const Request& request);
 
   // fabric_keys.cc
   const RemoteRegion* region(Qp& qp, uint32_t rkey);
@@ -351,8 +365,7 @@ class Engine {
   void answerKey(Qp& qp, const Header& header);
   void answerNoKey(const Header& header, fi_addr_t from);
   void takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
-  ibv_mr* registerMemory(Pd* pd, void* address, size_t length, int access);
-  int deregister(Mr* mr, std::unique_lock<std::mutex>& lock);
+  void withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock);
   void withdraw(Qp& qp, std::unique_lock<std::mutex>* lock);
 
   // fabric_peers.cc

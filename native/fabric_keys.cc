@@ -1,4 +1,4 @@
-// Memory regions, and their keys.
+// The keys of memory regions.
 //
 // The keys that programs see are random handles of 32 bits. Behind one stands the key that libfabric checks at every
 // access: 63 random bits, or what the provider chooses. A queue pair asks the owner for it when it first uses a handle,
@@ -14,7 +14,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "fabric_engine.h"
@@ -164,45 +163,14 @@ void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, si
   pump(qp);
 }
 
-ibv_mr* Engine::registerMemory(Pd* pd, void* address, size_t length, int access) {
-  uint64_t rights = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
-  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= FI_REMOTE_READ;
-  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= FI_REMOTE_WRITE;
-  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= FI_REMOTE_READ | FI_REMOTE_WRITE;
-  auto mr = std::make_unique<Mr>();
-  int result = -FI_ENOKEY;
-  // A key that is taken already is nearly impossible.
-  for (int tries = 0; result == -FI_ENOKEY && tries < 3; tries++) {
-    uint64_t key = 0;
-    if (!traits.ownKeys) randomBytes(&key, sizeof key);
-    result = fi_mr_reg(domain, address, length, rights, 0, key & ~FI_PROV_SPECIFIC, 0, &mr->region, nullptr);
-  }
-  if (result != 0) {
-    errno = -result;
-    return nullptr;
-  }
-  mr->context = pd->context;
-  mr->pd = pd;
-  mr->addr = address;
-  mr->length = length;
-  mr->access = access;
-  mr->key = fi_mr_key(mr->region);
-  do randomBytes(&mr->rkey, sizeof mr->rkey);
-  while (mr->rkey == 0 || mrs.count(mr->rkey) > 0);
-  mr->lkey = mr->rkey;
-  mrs[mr->lkey] = mr.get();
-  pd->users++;
-  return mr.release();
-}
-
-int Engine::deregister(Mr* mr, std::unique_lock<std::mutex>& lock) {
-  mrs.erase(mr->lkey);
+// A region's key: waits for the answers.
+void Engine::withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock) {
   nextWithdrawal(*this);
   std::vector<Peer*> asked;
-  for (const auto& [peer, number] : mr->told) {
+  for (const auto& [peer, number] : mr.told) {
     Header header;
     header.to = number;
-    header.immediate = mr->rkey;
+    header.immediate = mr.rkey;
     // From whatever queue pair: `to` is connected to one of this engine's.
     header.flags = 0;
     if (!withdrawFrom(*this, *peer, header, true)) continue;
@@ -210,10 +178,6 @@ int Engine::deregister(Mr* mr, std::unique_lock<std::mutex>& lock) {
     asked.push_back(peer);
   }
   if (owed > 0) settle(*this, asked, lock);
-  const int result = fi_close(&mr->region->fid);
-  static_cast<Pd*>(mr->pd)->users--;
-  delete mr;
-  return -result;
 }
 
 // All keys that were told through a queue pair, because its rights change or it ends. With a lock: waits for the

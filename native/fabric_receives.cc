@@ -46,17 +46,6 @@ bool holds(const Engine& engine, const Qp& qp, const Receive& receive, size_t by
 
 }  // namespace
 
-// The region of an entry, or nullptr if it may not be used.
-const Mr* Engine::localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const {
-  const auto found = mrs.find(entry.lkey);
-  if (found == mrs.end() || found->second->pd != pd) return nullptr;
-  const Mr* mr = found->second;
-  const auto base = reinterpret_cast<uint64_t>(mr->addr);
-  if (entry.addr < base || entry.addr - base > mr->length || entry.length > mr->length - (entry.addr - base))
-    return nullptr;
-  return written && (mr->access & IBV_ACCESS_LOCAL_WRITE) == 0 ? nullptr : mr;
-}
-
 bool Engine::takeReceive(Qp& qp) {
   auto* srq = static_cast<Srq*>(qp.srq);
   std::deque<Receive>& queue = srq != nullptr ? srq->receives : qp.receives;

@@ -144,6 +144,7 @@ bool access(Engine& e, Qp& qp, Request& r) {
   else if (r.opcode == IBV_WR_RDMA_READ) qp.reading++;
   else qp.writing++;
   if (!atomic) qp.peer->held++;
+  if (!atomic) e.lend(r);
   return true;
 }
 
@@ -264,17 +265,19 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
     std::memcpy(r.inlined, reinterpret_cast<const void*>(wr.sg_list->addr), r.bytes);
     r.local[0] = {r.inlined, r.bytes};
     r.descriptors[0] = nullptr;
+    r.mrs[0] = nullptr;
     r.entries = 1;
   }
   for (int i = 0; !isInline && i < wr.num_sge; i++) {
     const ibv_sge& entry = wr.sg_list[i];
     if (entry.length == 0) continue;
-    const Mr* mr = localRegion(qp.pd, entry, written);
+    Mr* mr = localRegion(qp.pd, entry, written);
     if (mr == nullptr) {
       r.status = IBV_WC_LOC_PROT_ERR;
       continue;
     }
     r.local[r.entries] = {reinterpret_cast<void*>(entry.addr), entry.length};
+    r.mrs[r.entries] = mr;
     r.descriptors[r.entries++] = fi_mr_desc(mr->region);
     r.bytes += entry.length;
   }
@@ -412,6 +415,7 @@ void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, si
 void Engine::accessed(Request* r, int error) {
   outstanding--;
   r->outside = false;
+  if (!isAtomic(r->opcode)) returned(*r);
   Qp* qp = r->qp;
   if (qp == nullptr) {
     release(r);

@@ -10,6 +10,7 @@ export default {
       'tcp',
       'acknowledgements',
       'hostile',
+      'local-memory',
       'batches',
       'batches-under-way',
       'verbs',
