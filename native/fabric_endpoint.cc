@@ -243,25 +243,6 @@ Engine::~Engine() {
     for (Message* message : peer->backlog) std::free(message);
 }
 
-// The number by which queue pairs name a peer; negative: not an address of this provider.
-int Engine::addPeer(const void* bytes, size_t length, uint64_t theirTag) {
-  const std::string key(static_cast<const char*>(bytes), length);
-  const auto found = peersByName.find(key);
-  if (found != peersByName.end()) {
-    peers[static_cast<size_t>(found->second)]->tag = theirTag;
-    return found->second;
-  }
-  auto peer = std::make_unique<Peer>();
-  peer->tag = theirTag;
-  // The library reads as many bytes as its own addresses have.
-  if (length != name.size() || fi_av_insert(av, bytes, 1, &peer->address, 0, nullptr) != 1) return -1;
-  const int number = static_cast<int>(peers.size());
-  peersByAddress[peer->address] = peer.get();
-  peersByName[key] = number;
-  peers.push_back(std::move(peer));
-  return number;
-}
-
 // Whether the engine's atomics and the processor's on the same word lose nothing of each other. libfabric promises it
 // for none of its providers; those whose target executes them by the processor's instructions do it. So it is tried, in
 // this process: a thread adds, while the engine adds to itself. Once for each provider. Before the thread of progress.

@@ -141,6 +141,8 @@ struct Probe : Operation {
 struct Peer {
   fi_addr_t address = FI_ADDR_UNSPEC;
   uint64_t tag = 0;
+  // By the program. Others have only asked whether somebody is here (fabric_peers.cc).
+  bool named = false;
   // Control messages that the engine did not take yet, in order. Other messages wait behind them.
   std::deque<Message*> backlog;
   bool backlogged = false;
@@ -294,7 +296,6 @@ class Engine {
   // fabric_endpoint.cc
   bool begin(const std::string& device, std::string* why);
   bool beginThread();
-  int addPeer(const void* name, size_t bytes, uint64_t tag);
   bool agreesWithProcessor();
 
   // fabric_descriptors.cc
@@ -369,6 +370,9 @@ class Engine {
   void withdraw(Qp& qp, std::unique_lock<std::mutex>* lock);
 
   // fabric_peers.cc
+  Peer* peerNamed(const void* name, size_t bytes, int* number);
+  int addPeer(const void* name, size_t bytes, uint64_t tag);
+  Peer* addGuest(const void* name, size_t bytes, uint64_t tag);
   Peer* peerAt(fi_addr_t address);
   void heard(Peer& peer);
   void lost(Peer& peer);
@@ -411,6 +415,8 @@ class Engine {
   // Peers stay as long as the engine: the engine knows them by address.
   std::vector<std::unique_ptr<Peer>> peers;
   std::unordered_map<std::string, int> peersByName;
+  // So many of them are not named by the program.
+  int guests = 0;
   std::unordered_map<fi_addr_t, Peer*> peersByAddress;
   std::unordered_map<uint32_t, Qp*> qps;
   std::unordered_map<uint32_t, Mr*> mrs;

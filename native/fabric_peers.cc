@@ -9,7 +9,9 @@
 //   no answer                 goes on waiting, and asks again
 //   refused for long, and nothing is held that a death would give back: RETRY_EXC_ERR
 //
-// The question says where its sender is: a peer that was never told so can answer, too.
+// The question says where its sender is: a peer that the program has not named yet, or never will, can answer, too.
+// Whoever knows the tag may ask so. Hence a question never changes what the program has said of a peer, and only so
+// many are answered that it has not named (`kGuests`): others get no answer, and go on waiting until they are named.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <dirent.h>
@@ -34,6 +36,8 @@ constexpr double kAgain = 2;
 constexpr double kAbsent = 2;
 constexpr double kRefused = 2;
 constexpr double kUnconnected = 30;
+// Peers that the program has not named. Each may make this process connect to somebody.
+constexpr int kGuests = 64;
 
 bool isGone(const Qp& qp, double time) {
   const Peer& peer = *qp.peer;
@@ -56,6 +60,46 @@ void ping(Engine& e, Qp& qp, double time) {
 }
 
 }  // namespace
+
+// The peer of this name, and the number by which queue pairs name it; nullptr: not an address of this provider.
+Peer* Engine::peerNamed(const void* bytes, size_t length, int* number) {
+  const std::string key(static_cast<const char*>(bytes), length);
+  const auto found = peersByName.find(key);
+  if (found != peersByName.end()) {
+    *number = found->second;
+    return peers[static_cast<size_t>(found->second)].get();
+  }
+  auto peer = std::make_unique<Peer>();
+  // The library reads as many bytes as its own addresses have.
+  if (length != name.size() || fi_av_insert(av, bytes, 1, &peer->address, 0, nullptr) != 1) return nullptr;
+  *number = static_cast<int>(peers.size());
+  peersByAddress[peer->address] = peer.get();
+  peersByName[key] = *number;
+  guests++;
+  peers.push_back(std::move(peer));
+  return peers.back().get();
+}
+
+// A peer that the program names. Negative: not an address of this provider.
+int Engine::addPeer(const void* bytes, size_t length, uint64_t theirTag) {
+  int number = -1;
+  Peer* peer = peerNamed(bytes, length, &number);
+  if (peer == nullptr) return -1;
+  peer->tag = theirTag;
+  if (!peer->named) guests--;
+  peer->named = true;
+  return number;
+}
+
+// A peer that has named itself; nullptr: there are too many of them.
+Peer* Engine::addGuest(const void* bytes, size_t length, uint64_t theirTag) {
+  const bool known = peersByName.count(std::string(static_cast<const char*>(bytes), length)) > 0;
+  if (!known && guests >= kGuests) return nullptr;
+  int number = -1;
+  Peer* peer = peerNamed(bytes, length, &number);
+  if (peer != nullptr && !peer->named) peer->tag = theirTag;
+  return peer;
+}
 
 Peer* Engine::peerAt(fi_addr_t address) {
   const auto found = peersByAddress.find(address);
@@ -107,9 +151,8 @@ void Engine::pong(const Header& header, fi_addr_t from, const unsigned char* dat
     uint64_t theirTag;
     if (bytes < sizeof theirTag) return;
     std::memcpy(&theirTag, data, sizeof theirTag);
-    const int number = addPeer(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
-    if (number < 0) return;
-    peer = peers[static_cast<size_t>(number)].get();
+    peer = addGuest(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
+    if (peer == nullptr) return;
   }
   const Qp* qp = queuePair(header.to);
   const bool there = qp != nullptr && qp->isOpen() && qp->peer == peer && qp->dest == header.from;

@@ -2,14 +2,35 @@
  * What a process does to others that sends messages of the provider's own, with the right tag: one that has read the
  * traffic, or a peer that is not as it should be. On the loopback interface; run by `npm run test:tcp`.
  */
-import { expect, onTestFinished, test } from 'vitest';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
+import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
+import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
 import { startProgram } from '../support/children.ts';
 import { freePort } from '../support/ports.ts';
+import { connect, End, pollSuccess, write } from '../verbs/conformance/harness.ts';
 import { compileStrangers, Kind, Stranger } from './stranger.ts';
 
 const LONG = { timeout: 120_000 };
 
 compileStrangers();
+
+/** Two endpoints of this process, and where they are; `others` are members behind them. */
+function pair(others: readonly FabricAddress[] = []): { ends: [End, End]; own: FabricAddress[] } {
+  const own: FabricAddress[] = [];
+  const addresses = [() => own[0], () => own[1], ...others.map((other) => () => other)];
+  const contexts = [0, 1].map((member) => {
+    const opened = openFabric(chooseFabric('', false), member, addresses);
+    own.push(opened.own);
+    return opened.context;
+  });
+  onTestFinished(() => {
+    for (const context of contexts) context.close();
+  });
+  return { ends: [new End(contexts[0]), new End(contexts[1])], own };
+}
 
 // An address of IP, as libfabric has it.
 function at(port: number): Uint8Array {
@@ -34,4 +55,46 @@ test('strangers’ messages while an endpoint is opened do not make it deaf', LO
     found.push(stdout + stderr);
   }
   expect(found).toEqual(found.map(() => 'opened true\nwritten 1\n'));
+});
+
+/** What a ping says of its sender. */
+function says({ name, tag: [upper, lower] }: FabricAddress): Uint8Array {
+  return Uint8Array.of(...new Uint8Array(Uint32Array.of(lower, upper).buffer), ...name);
+}
+
+describe('who asks whether a rank is there', () => {
+  test('does not change what that rank knows of others', LONG, async () => {
+    const { ends, own } = pair();
+    const [a, b] = ends;
+    connect(a, b);
+    write(a, b, 1, 0, 0, 8);
+    await pollSuccess(a.sendCq);
+    const stranger = await Stranger.start();
+    await stranger.send(own[0], { kind: Kind.PING, data: says({ name: own[1].name, tag: [1, 2] }) });
+    await sleep(100);
+    // This asks for a key: a message to b.
+    const region = b.pd.registerMemory(b.memory, 0, 4096, 15);
+    write(a, { ...b, region, at: (offset: number) => b.at(offset) } as unknown as End, 2, 0, 0, 8);
+    await pollSuccess(a.sendCq);
+  });
+
+  test('is answered, but not without end', LONG, async () => {
+    const { own } = pair();
+    const stranger = await Stranger.start();
+    await stranger.send(own[0], { kind: Kind.PING, data: says(stranger.own) });
+    expect(await stranger.next(Kind.PONG)).toMatchObject({ tag: stranger.own.tag, status: 1 });
+    // This one does not say who it is.
+    const other = await Stranger.start();
+    let connected = 0;
+    for (let i = 0; i < 200; i++) {
+      const server = createServer(() => connected++).listen(0, '127.0.0.1');
+      onTestFinished(() => void server.close());
+      await new Promise((resolve) => server.once('listening', resolve));
+      const { port } = server.address() as AddressInfo;
+      await other.send(own[0], { kind: Kind.PING, data: says({ name: at(port), tag: [1, 2] }) });
+    }
+    await sleep(3000);
+    expect(connected).toBeGreaterThan(0);
+    expect(connected).toBeLessThan(64);
+  });
 });
