@@ -309,6 +309,7 @@ class Engine {
 
   // fabric_messages.cc
   void control(Peer& peer, Header header, const void* data = nullptr, size_t bytes = 0);
+  void answer(Peer& peer, const Header& header, const void* data = nullptr, size_t bytes = 0);
   bool message(Peer& peer, Header header, const void* data, size_t bytes);
   void arrive(const unsigned char* data, size_t bytes, fi_addr_t from);
   void drain(Peer& peer);

@@ -111,18 +111,18 @@ int Engine::lockRefusal(const Request& r, const RemoteRegion& region) const {
 }
 
 void Engine::answerKey(Qp& qp, const Header& header) {
-  RemoteRegion answer;
-  answer.answer = kUnknown;
-  answer.noReads = qp.destReads == 0;
+  RemoteRegion known;
+  known.answer = kUnknown;
+  known.noReads = qp.destReads == 0;
   const auto found = mrs.find(header.immediate);
   if (found != mrs.end() && found->second->pd == qp.pd) {
     Mr& mr = *found->second;
-    answer.base = reinterpret_cast<uint64_t>(mr.addr);
-    answer.length = mr.length;
-    answer.access = mr.access & qp.access;
-    answer.answer = kKnown;
+    known.base = reinterpret_cast<uint64_t>(mr.addr);
+    known.length = mr.length;
+    known.access = mr.access & qp.access;
+    known.answer = kKnown;
     // Whoever may do nothing needs no key.
-    if (answer.access != 0) answer.key = mr.key;
+    if (known.access != 0) known.key = mr.key;
     mr.told.emplace_back(qp.peer, header.from);
     qp.told = true;
   }
@@ -131,21 +131,21 @@ void Engine::answerKey(Qp& qp, const Header& header) {
   reply.to = header.from;
   reply.from = qp.qp_num;
   reply.immediate = header.immediate;
-  control(*qp.peer, reply, &answer, sizeof answer);
+  answer(*qp.peer, reply, &known, sizeof known);
 }
 
 // To a question for a queue pair that is not there any more.
 void Engine::answerNoKey(const Header& header, fi_addr_t from) {
   Peer* peer = peerAt(from);
   if (peer == nullptr) return;
-  RemoteRegion answer;
-  answer.answer = kNoQueuePair;
+  RemoteRegion known;
+  known.answer = kNoQueuePair;
   Header reply;
   reply.kind = Kind::kKey;
   reply.to = header.from;
   reply.from = header.to;
   reply.immediate = header.immediate;
-  control(*peer, reply, &answer, sizeof answer);
+  answer(*peer, reply, &known, sizeof known);
 }
 
 void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {

@@ -14,6 +14,8 @@ namespace {
 
 // Seconds, of a brief message: so long, an answer that carries its acknowledgement may take.
 constexpr double kAckDelay = 25e-6;
+// Of a peer's backlog: answers to what it may ask as often as it wants wait only behind fewer messages.
+constexpr size_t kMostAnswers = 256;
 
 Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t bytes) {
   auto* message = new (std::malloc(sizeof(Message) + sizeof header + bytes)) Message();
@@ -57,6 +59,13 @@ void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) 
   if (peer.refusedSince == 0) peer.refusedSince = now();
   if (!peer.backlogged) backlogged.push_back(&peer);
   peer.backlogged = true;
+}
+
+// An answer to what others may ask without end, and do ask again. Of a peer that asks and does not read, it is dropped:
+// a question for a key and for the peer itself is asked again (fabric_peers.cc), a chunk that is refused is found
+// missing by the latter, and who withdraws a key waits for a tenth of a second only.
+void Engine::answer(Peer& peer, const Header& header, const void* data, size_t bytes) {
+  if (peer.backlog.size() < kMostAnswers) control(peer, header, data, bytes);
 }
 
 // A message that may be tried again later: false if it did not leave.
@@ -153,13 +162,13 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       } else if (header.kind == Kind::kAskKey) {
         answerNoKey(header, from);
       } else if (Peer* peer = peerAt(from)) {
-        Header answer;
-        answer.kind = Kind::kRefused;
-        answer.to = header.from;
-        answer.from = header.to;
-        answer.number = header.number;
-        answer.status = IBV_WC_RETRY_EXC_ERR;
-        control(*peer, answer);
+        Header refusal;
+        refusal.kind = Kind::kRefused;
+        refusal.to = header.from;
+        refusal.from = header.to;
+        refusal.number = header.number;
+        refusal.status = IBV_WC_RETRY_EXC_ERR;
+        answer(*peer, refusal);
       }
       return;
     case Kind::kAskAccepted:
@@ -190,10 +199,10 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       }
       // Whoever withdraws it waits, also if there is no queue pair any more.
       if (peer == nullptr || header.number == 0) return;
-      Header answer;
-      answer.kind = Kind::kForgotten;
-      answer.number = header.number;
-      control(*peer, answer);
+      Header forgotten;
+      forgotten.kind = Kind::kForgotten;
+      forgotten.number = header.number;
+      answer(*peer, forgotten);
       return;
     }
     case Kind::kForgotten:

@@ -156,19 +156,19 @@ void Engine::pong(const Header& header, fi_addr_t from, const unsigned char* dat
   }
   const Qp* qp = queuePair(header.to);
   const bool there = qp != nullptr && qp->isOpen() && qp->peer == peer && qp->dest == header.from;
-  Header answer;
-  answer.kind = Kind::kPong;
-  answer.to = header.from;
-  answer.from = header.to;
-  answer.status = there ? 0 : 1;
-  answer.total = header.number;
+  Header reply;
+  reply.kind = Kind::kPong;
+  reply.to = header.from;
+  reply.from = header.to;
+  reply.status = there ? 0 : 1;
+  reply.total = header.number;
   if (there) {
-    answer.immediate = qp->accepted;
-    answer.number = qp->accepted;
+    reply.immediate = qp->accepted;
+    reply.number = qp->accepted;
     for (const Arrival& arrival : qp->pending)
-      if (arrival.header.number == answer.number + 1) answer.number++;
+      if (arrival.header.number == reply.number + 1) reply.number++;
   }
-  control(*peer, answer);
+  answer(*peer, reply);
 }
 
 void Engine::takePong(Qp& qp, const Header& header) {

@@ -133,9 +133,13 @@ bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned c
   }
   if (header.number != qp.accepted + 1) {
     // The first that is missing: those before it have been taken, and it has not.
-    Header missing = header;
+    Header missing;
+    missing.kind = Kind::kRefused;
+    missing.to = header.from;
+    missing.from = qp.qp_num;
     missing.number = qp.accepted + 1;
-    refuse(qp, missing, IBV_WC_RETRY_EXC_ERR);
+    missing.status = IBV_WC_RETRY_EXC_ERR;
+    answer(*qp.peer, missing);
     return true;
   }
   if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
