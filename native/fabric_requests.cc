@@ -191,6 +191,17 @@ void acknowledged(Qp& qp, Request& r) {
   if (!r.accessed && r.status == IBV_WC_SUCCESS) r.status = IBV_WC_REM_OP_ERR;
 }
 
+// Of a refusal: what an engine may say. Anything else, success too, would be a status that no peer causes.
+int statusOf(uint8_t said) {
+  switch (said) {
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR: return said;
+    default: return IBV_WC_REM_OP_ERR;
+  }
+}
+
 // Whether a request has left, or has failed.
 bool issue(Engine& e, Qp& qp, Request& r) {
   if (r.since == 0) r.since = now();
@@ -404,7 +415,7 @@ void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, si
       acknowledged(qp, *r);
       continue;
     }
-    if (r->status == IBV_WC_SUCCESS) r->status = header.status;
+    if (r->status == IBV_WC_SUCCESS) r->status = statusOf(header.status);
     qp.poisoned = true;
     break;
   }

@@ -8,10 +8,22 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
 import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
 import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
+import { WcStatus } from '../../src/verbs/completion-queue.ts';
+import type { QueuePair } from '../../src/verbs/queue-pair.ts';
 import { startProgram } from '../support/children.ts';
 import { freePort } from '../support/ports.ts';
-import { connect, End, pollSuccess, write } from '../verbs/conformance/harness.ts';
-import { compileStrangers, Kind, Stranger } from './stranger.ts';
+import {
+  bringUp,
+  connect,
+  End,
+  name,
+  poll,
+  pollStatuses,
+  pollSuccess,
+  send,
+  write,
+} from '../verbs/conformance/harness.ts';
+import { compileStrangers, Kind, LAST, Stranger } from './stranger.ts';
 
 const LONG = { timeout: 120_000 };
 
@@ -96,5 +108,28 @@ describe('who asks whether a rank is there', () => {
     await sleep(3000);
     expect(connected).toBeGreaterThan(0);
     expect(connected).toBeLessThan(64);
+  });
+});
+
+/** A queue pair that is connected to one of a stranger's, and where it is. */
+async function connected(): Promise<{ end: End; stranger: Stranger; at: FabricAddress; to: number; from: number }> {
+  const stranger = await Stranger.start();
+  const {
+    ends: [end],
+    own: [at],
+  } = pair([stranger.own]);
+  const from = 77;
+  end.make();
+  bringUp(end.qp, { address: { member: 2, qpNumber: from } } as QueuePair);
+  return { end, stranger, at, to: end.qp.address.qpNumber, from };
+}
+
+describe('a peer', () => {
+  test.each([0, 5, 200])('that refuses with status %i is taken to have failed', LONG, async (status) => {
+    const { end, stranger, at, to, from } = await connected();
+    send(end, 1, 0, 8);
+    const { number } = await stranger.next(Kind.SEND);
+    await stranger.send(at, { kind: Kind.REFUSED, to, from, number: number!, status });
+    expect(await pollStatuses(end.sendCq, 1)).toEqual([[1, name(WcStatus.REM_OP_ERR)]]);
   });
 });
