@@ -257,7 +257,11 @@ struct Qp : ibv_qp {
   std::deque<Arrival> pending;
   bool receiving = false;
   Receive current;
+  // Of the message that is put into it: what its first chunk says, its bytes here, and how many have come.
+  Kind currentKind{};
+  uint32_t currentTotal = 0;
   uint32_t currentBytes = 0;
+  uint32_t currentCame = 0;
   uint32_t accepted = 0;
   bool ackDue = false;
   // So many of what was accepted since the last acknowledgement are acknowledged later.

@@ -96,7 +96,10 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   if (!qp.receiving) {
     if (!takeReceive(qp)) return false;
     qp.receiving = true;
+    qp.currentKind = header.kind;
+    qp.currentTotal = header.total;
     qp.currentBytes = write ? 0 : header.total;
+    qp.currentCame = 0;
     if (qp.currentBytes > roomOf(qp.current)) {
       refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
       endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
@@ -104,7 +107,12 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
       return true;
     }
   }
-  if (header.offset > qp.currentBytes || bytes > qp.currentBytes - header.offset) {
+  // A chunk is of the message that began, stands behind what has come, and the last one completes it: what the program
+  // is told has come is what is there.
+  const size_t left = qp.currentBytes - qp.currentCame;
+  const bool last = (header.flags & kLast) != 0;
+  if (header.kind != qp.currentKind || header.total != qp.currentTotal || header.offset != qp.currentCame ||
+      bytes > left || last != (bytes == left)) {
     refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
     endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
     fail(qp);
@@ -118,9 +126,10 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
     return true;
   }
   scatter(qp.current, header.offset, data, bytes);
+  qp.currentCame += static_cast<uint32_t>(bytes);
   qp.accepted = header.number;
   owe(qp, isBrief(header.kind, header.total) && static_cast<int32_t>(header.number - qp.wanted) > 0);
-  if ((header.flags & kLast) != 0) endReceive(qp, header, IBV_WC_SUCCESS);
+  if (last) endReceive(qp, header, IBV_WC_SUCCESS);
   return true;
 }
 

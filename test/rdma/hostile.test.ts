@@ -132,4 +132,28 @@ describe('a peer', () => {
     await stranger.send(at, { kind: Kind.REFUSED, to, from, number: number!, status });
     expect(await pollStatuses(end.sendCq, 1)).toEqual([[1, name(WcStatus.REM_OP_ERR)]]);
   });
+
+  const HALF = new Uint8Array(50).fill(7);
+  test.each([
+    ['another length', { flags: LAST, total: 5000, offset: 50 }],
+    ['another kind', { kind: Kind.SEND_IMM, flags: LAST, total: 100, offset: 50 }],
+    ['bytes that have come already', { flags: LAST, total: 100, offset: 0 }],
+    ['less than all', { flags: LAST, total: 100, offset: 50, data: HALF.subarray(0, 10) }],
+  ])('whose second chunk says %s than the first has sent no message', LONG, async (_, second) => {
+    const { end, stranger, at, to, from } = await connected();
+    end.receive(1, 0, 100);
+    const first = { kind: Kind.SEND, to, from, number: 1, total: 100, data: HALF };
+    await stranger.send(at, first);
+    await stranger.send(at, { ...first, number: 2, ...second });
+    expect(await pollStatuses(end.recvCq, 1)).toEqual([[1, name(WcStatus.LOC_LEN_ERR)]]);
+  });
+
+  test('sends a message in chunks', LONG, async () => {
+    const { end, stranger, at, to, from } = await connected();
+    end.receive(1, 0, 100);
+    const first = { kind: Kind.SEND, to, from, number: 1, total: 100, data: HALF };
+    await stranger.send(at, first);
+    await stranger.send(at, { ...first, number: 2, flags: LAST, offset: 50 });
+    expect((await poll(end.recvCq, 1))[0]).toMatchObject({ status: name(WcStatus.SUCCESS), byteLen: 100 });
+  });
 });

@@ -13,6 +13,7 @@ import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addr
 
 export const Kind = Object.freeze({
   SEND: 1,
+  SEND_IMM: 2,
   ACCEPTED: 4,
   REFUSED: 5,
   ASK_KEY: 6,
