@@ -371,6 +371,7 @@ class Engine {
   void answerKey(Qp& qp, const Header& header);
   void answerNoKey(const Header& header, fi_addr_t from);
   void takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  void takeForgotten(uint32_t number, fi_addr_t from);
   void withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock);
   void withdraw(Qp& qp, std::unique_lock<std::mutex>* lock);
 
@@ -441,9 +442,13 @@ class Engine {
   uint32_t numbers = 0;
   // What the engine has that will come back.
   uint32_t outstanding = 0;
-  // Withdrawals of keys: which one, and how many have not answered it.
-  uint32_t withdrawal = 0;
-  uint32_t owed = 0;
+  // Who was told to forget a key and has not answered, by a random number that only it was told; and how many others
+  // the call that waits for it still waits for.
+  struct Owed {
+    Peer* peer;
+    size_t* left;
+  };
+  std::unordered_map<uint32_t, Owed> owed;
   std::unordered_set<int> foreign;
   bool socketsDue = false;
   double looked = 0;

@@ -23,34 +23,48 @@ namespace {
 
 constexpr double kPatience = 0.1;
 
-// Tells a queue pair to forget a key, or all; whether somebody will answer.
-bool withdrawFrom(Engine& e, Peer& peer, Header header, bool wait) {
-  header.kind = Kind::kKeyGone;
-  header.number = wait && !peer.mute ? e.withdrawal : 0;
-  e.control(peer, header);
-  return header.number != 0;
-}
-
-// Waits until all who were told have answered. Others may take the lock meanwhile; the caller's objects stay, since
+// Tells queue pairs to forget a key, or all, and waits until they have answered. Each is told another number: so nobody
+// else can answer for it. Others may take the lock meanwhile, and withdraw keys, too; the caller's objects stay, since
 // only it may end them.
-void settle(Engine& e, const std::vector<Peer*>& asked, std::unique_lock<std::mutex>& lock) {
-  const double begin = now();
-  while (e.owed > 0 && now() - begin < kPatience) {
-    e.progress();
-    if (e.owed == 0) return;
-    lock.unlock();
-    usleep(50);
-    lock.lock();
-  }
-  if (e.owed == 0) return;
-  e.owed = 0;
-  for (Peer* peer : asked) peer->mute = true;
-}
+class Withdrawal {
+ public:
+  explicit Withdrawal(Engine& engine) : engine_(engine) {}
 
-void nextWithdrawal(Engine& e) {
-  e.owed = 0;
-  if (++e.withdrawal == 0) e.withdrawal = 1;
-}
+  void tell(Peer& peer, Header header) {
+    header.kind = Kind::kKeyGone;
+    if (!peer.mute) {
+      do randomBytes(&header.number, sizeof header.number);
+      while (header.number == 0 || engine_.owed.count(header.number) > 0);
+      engine_.owed[header.number] = {&peer, &left_};
+      left_++;
+    }
+    engine_.control(peer, header);
+  }
+
+  void settle(std::unique_lock<std::mutex>& lock) {
+    const double begin = now();
+    while (left_ > 0 && now() - begin < kPatience) {
+      engine_.progress();
+      if (left_ == 0) return;
+      lock.unlock();
+      usleep(50);
+      lock.lock();
+    }
+    for (auto it = engine_.owed.begin(); left_ > 0 && it != engine_.owed.end();) {
+      if (it->second.left != &left_) {
+        ++it;
+        continue;
+      }
+      it->second.peer->mute = true;
+      it = engine_.owed.erase(it);
+      left_--;
+    }
+  }
+
+ private:
+  Engine& engine_;
+  size_t left_ = 0;
+};
 
 bool holds(const RemoteRegion& region, uint64_t address, uint64_t bytes) {
   return region.answer == kKnown && address >= region.base && address - region.base <= region.length &&
@@ -165,19 +179,15 @@ void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, si
 
 // A region's key: waits for the answers.
 void Engine::withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock) {
-  nextWithdrawal(*this);
-  std::vector<Peer*> asked;
+  Withdrawal withdrawal(*this);
   for (const auto& [peer, number] : mr.told) {
     Header header;
+    // From whatever queue pair: `to` is connected to one of this engine's.
     header.to = number;
     header.immediate = mr.rkey;
-    // From whatever queue pair: `to` is connected to one of this engine's.
-    header.flags = 0;
-    if (!withdrawFrom(*this, *peer, header, true)) continue;
-    owed++;
-    asked.push_back(peer);
+    withdrawal.tell(*peer, header);
   }
-  if (owed > 0) settle(*this, asked, lock);
+  withdrawal.settle(lock);
 }
 
 // All keys that were told through a queue pair, because its rights change or it ends. With a lock: waits for the
@@ -186,13 +196,26 @@ void Engine::withdraw(Qp& qp, std::unique_lock<std::mutex>* lock) {
   if (!qp.told || qp.peer == nullptr) return;
   qp.told = false;
   Header header;
+  header.kind = Kind::kKeyGone;
   header.to = qp.dest;
   header.from = qp.qp_num;
   header.flags = kAll;
-  if (lock != nullptr) nextWithdrawal(*this);
-  if (!withdrawFrom(*this, *qp.peer, header, lock != nullptr)) return;
-  owed = 1;
-  settle(*this, {qp.peer}, *lock);
+  if (lock == nullptr) {
+    control(*qp.peer, header);
+    return;
+  }
+  Withdrawal withdrawal(*this);
+  withdrawal.tell(*qp.peer, header);
+  withdrawal.settle(*lock);
+}
+
+// A peer has forgotten what it was told to. Where libfabric does not say who has sent a message, its number must do.
+void Engine::takeForgotten(uint32_t number, fi_addr_t from) {
+  const auto found = owed.find(number);
+  if (found == owed.end()) return;
+  if (from != found->second.peer->address && from != FI_ADDR_NOTAVAIL) return;
+  --*found->second.left;
+  owed.erase(found);
 }
 
 }  // namespace onesided::fabric

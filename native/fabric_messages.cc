@@ -206,7 +206,7 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       return;
     }
     case Kind::kForgotten:
-      if (header.number == withdrawal && owed > 0) owed--;
+      takeForgotten(header.number, from);
       return;
     case Kind::kPing:
       pong(header, from, data, bytes);

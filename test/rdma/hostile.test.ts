@@ -157,3 +157,17 @@ describe('a peer', () => {
     expect((await poll(end.recvCq, 1))[0]).toMatchObject({ status: name(WcStatus.SUCCESS), byteLen: 100 });
   });
 });
+
+test('nobody answers in another one’s place that a key is forgotten', LONG, async () => {
+  const { end, stranger, at, to, from } = await connected();
+  const other = await Stranger.start();
+  await stranger.send(at, { kind: Kind.ASK_KEY, to, from, immediate: end.region.rkey });
+  await stranger.next(Kind.KEY);
+  // All the time that the call waits for the one that was asked, which says nothing.
+  for (let number = 1; number < 4; number++) other.begin(at, { kind: Kind.FORGOTTEN, number }, 20_000);
+  await sleep(5);
+  const since = performance.now();
+  end.region.deregister();
+  expect(performance.now() - since).toBeGreaterThan(95);
+  expect((await stranger.next(Kind.KEY_GONE)).immediate).toBeDefined();
+});
