@@ -206,8 +206,10 @@ struct Mr : ibv_mr {
   uint32_t lent = 0;
   // It is given back, and stays until libfabric has given back what is lent.
   bool gone = false;
-  // Which queue pairs were told its key.
-  std::vector<std::pair<Peer*, uint32_t>> told;
+  // The queue pairs whose peers were told its key. Of queue pairs that are gone, only their peers: those were told to
+  // forget all, and have not answered.
+  std::unordered_set<Qp*> told;
+  std::unordered_set<Peer*> formerly;
 };
 
 struct Qp : ibv_qp {
@@ -271,8 +273,8 @@ struct Qp : ibv_qp {
   // It is in the list of those with acknowledgements to send.
   bool acking = false;
   bool limited = false;
-  // Somebody was told a key through it.
-  bool told = false;
+  // The keys that its peer was told through it.
+  std::unordered_set<uint32_t> told;
 
   bool isOpen() const { return state == IBV_QPS_RTR || state == IBV_QPS_RTS; }
 };
@@ -372,7 +374,7 @@ class Engine {
   void answerNoKey(const Header& header, fi_addr_t from);
   void takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void takeForgotten(uint32_t number, fi_addr_t from);
-  void withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock);
+  void withdraw(Mr& mr, std::unique_lock<std::mutex>& lock);
   void withdraw(Qp& qp, std::unique_lock<std::mutex>* lock);
 
   // fabric_peers.cc

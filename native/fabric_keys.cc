@@ -137,8 +137,8 @@ void Engine::answerKey(Qp& qp, const Header& header) {
     known.answer = kKnown;
     // Whoever may do nothing needs no key.
     if (known.access != 0) known.key = mr.key;
-    mr.told.emplace_back(qp.peer, header.from);
-    qp.told = true;
+    mr.told.insert(&qp);
+    qp.told.insert(mr.rkey);
   }
   Header reply;
   reply.kind = Kind::kKey;
@@ -178,23 +178,34 @@ void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, si
 }
 
 // A region's key: waits for the answers.
-void Engine::withdraw(const Mr& mr, std::unique_lock<std::mutex>& lock) {
+void Engine::withdraw(Mr& mr, std::unique_lock<std::mutex>& lock) {
   Withdrawal withdrawal(*this);
-  for (const auto& [peer, number] : mr.told) {
+  for (Qp* qp : mr.told) {
     Header header;
-    // From whatever queue pair: `to` is connected to one of this engine's.
-    header.to = number;
+    header.to = qp->dest;
+    header.from = qp->qp_num;
     header.immediate = mr.rkey;
-    withdrawal.tell(*peer, header);
+    withdrawal.tell(*qp->peer, header);
+    qp->told.erase(mr.rkey);
+    mr.formerly.erase(qp->peer);
   }
+  // To none of its queue pairs: the answer says that it has seen what it was told before.
+  for (Peer* peer : mr.formerly) withdrawal.tell(*peer, Header());
+  mr.told.clear();
   withdrawal.settle(lock);
 }
 
 // All keys that were told through a queue pair, because its rights change or it ends. With a lock: waits for the
 // answer.
 void Engine::withdraw(Qp& qp, std::unique_lock<std::mutex>* lock) {
-  if (!qp.told || qp.peer == nullptr) return;
-  qp.told = false;
+  if (qp.told.empty()) return;
+  for (const uint32_t rkey : qp.told) {
+    const auto found = mrs.find(rkey);
+    if (found == mrs.end()) continue;
+    found->second->told.erase(&qp);
+    if (lock == nullptr) found->second->formerly.insert(qp.peer);
+  }
+  qp.told.clear();
   Header header;
   header.kind = Kind::kKeyGone;
   header.to = qp.dest;
