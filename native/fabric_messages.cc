@@ -51,6 +51,7 @@ void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) 
   header.tag = peer.tag;
   if (peer.backlog.empty() && bytes == 0 && sizeof header <= injectable &&
       fi_inject(ep, &header, sizeof header, peer.address) == 0) {
+    peer.refusedSince = 0;
     return;
   }
   Message* message = makeMessage(peer, header, data, bytes);
@@ -76,7 +77,9 @@ bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) 
   if (sizeof header + bytes <= injectable && sizeof header + bytes <= sizeof whole) {
     std::memcpy(whole, &header, sizeof header);
     if (bytes > 0) std::memcpy(whole + sizeof header, data, bytes);
-    return fi_inject(ep, whole, sizeof header + bytes, peer.address) == 0;
+    if (fi_inject(ep, whole, sizeof header + bytes, peer.address) != 0) return false;
+    peer.refusedSince = 0;
+    return true;
   }
   Message* message = makeMessage(peer, header, data, bytes);
   if (hand(*this, message) == 0) return true;
@@ -86,6 +89,7 @@ bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) 
 
 void Engine::drain(Peer& peer) {
   while (!peer.backlog.empty() && hand(*this, peer.backlog.front()) == 0) peer.backlog.pop_front();
+  if (!peer.backlog.empty() && peer.refusedSince == 0) peer.refusedSince = now();
 }
 
 // A chunk was accepted. Its sender mostly waits for something else than the acknowledgement of a brief message, such as

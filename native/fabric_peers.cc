@@ -109,6 +109,8 @@ Peer* Engine::peerAt(fi_addr_t address) {
 // Something has come from it, or was delivered to it.
 void Engine::heard(Peer& peer) {
   peer.mute = false;
+  // It lives. If the engine still takes nothing for it, the next try says so.
+  peer.refusedSince = 0;
   if (peer.connected) return;
   peer.connected = peer.known = true;
   socketsDue = true;
