@@ -56,8 +56,9 @@ constexpr size_t kInline = 64;
 constexpr uint32_t kWindow = 64;
 // So many messages that are acknowledged later (`isBrief`) are acknowledged at once.
 constexpr uint32_t kMostBrief = kWindow / 8;
-// Messages that wait at most at a queue pair: a window, and questions for keys. More comes from none that is connected.
-constexpr size_t kMostPending = 4 * kWindow;
+// Questions for keys that wait at most at a queue pair that is not connected yet, beside a window of chunks. They are
+// asked again.
+constexpr size_t kMostQuestions = 4 * kWindow;
 
 // Seconds. A program that has polled so recently is still at it.
 constexpr double kRecently = 0.0005;

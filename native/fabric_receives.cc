@@ -1,7 +1,7 @@
 // The receive queues: messages that have come are put into receives of queue pairs, or wait for one.
 //
-// A chunk has the next number, or the connection has lost one: then it is refused. What waits is bounded by the
-// sender's window.
+// A chunk has the next number, or the connection has lost one: then it is refused. What waits is a window of the sender's
+// at most: more comes from none of ours, and is dropped.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <algorithm>
@@ -42,6 +42,15 @@ bool holds(const Engine& engine, const Qp& qp, const Receive& receive, size_t by
     bytes -= entry.length;
   }
   return true;
+}
+
+// Whether a message may wait.
+bool hasRoom(const Qp& qp, Kind kind) {
+  if (qp.pending.size() < kWindow) return true;
+  const bool question = kind == Kind::kAskKey;
+  const auto same = [&](const Arrival& arrival) { return (arrival.header.kind == Kind::kAskKey) == question; };
+  const auto count = static_cast<size_t>(std::count_if(qp.pending.begin(), qp.pending.end(), same));
+  return count < (question ? kMostQuestions : kWindow);
 }
 
 }  // namespace
@@ -161,8 +170,10 @@ void Engine::deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigne
   // A question for a key waits for nothing but the connection.
   const bool question = header.kind == Kind::kAskKey && qp.isOpen();
   if ((question || (qp.pending.empty() && qp.isOpen())) && take(qp, header, from, data, bytes)) return;
-  if (qp.pending.size() >= kMostPending) return;
-  qp.pending.push_back({header, from, std::string(reinterpret_cast<const char*>(data), bytes), 0});
+  if (!hasRoom(qp, header.kind)) return;
+  // All of a question is in its header.
+  const size_t kept = header.kind == Kind::kAskKey ? 0 : bytes;
+  qp.pending.push_back({header, from, std::string(reinterpret_cast<const char*>(data), kept), 0});
   if (header.retries < 7 && !qp.limited) {
     qp.limited = true;
     limited.push_back(&qp);

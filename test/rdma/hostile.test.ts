@@ -16,6 +16,7 @@ import {
   bringUp,
   connect,
   End,
+  expectNothing,
   name,
   poll,
   pollStatuses,
@@ -170,4 +171,25 @@ test('nobody answers in another one’s place that a key is forgotten', LONG, as
   end.region.deregister();
   expect(performance.now() - since).toBeGreaterThan(95);
   expect((await stranger.next(Kind.KEY_GONE)).immediate).toBeDefined();
+});
+
+test('a window of messages, and no more, waits for a queue pair to be connected', LONG, async () => {
+  const WINDOW = 64;
+  const stranger = await Stranger.start();
+  const {
+    ends: [end],
+    own: [at],
+  } = pair([stranger.own]);
+  end.make();
+  const { qpNumber: to } = end.qp.address;
+  const from = 77;
+  for (let number = 1; number <= WINDOW + 20; number++)
+    await stranger.send(at, { kind: Kind.SEND, flags: LAST, to, from, number, data: new Uint8Array(8) });
+  await sleep(100);
+  bringUp(end.qp, { address: { member: 2, qpNumber: from } } as QueuePair);
+  for (let i = 0; i < 40; i++) end.receive(i, 0, 64);
+  await poll(end.recvCq, 40);
+  for (let i = 0; i < 40; i++) end.receive(i, 0, 64);
+  await poll(end.recvCq, WINDOW - 40);
+  await expectNothing(end.recvCq);
 });
