@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "fabric_engine.h"
 
@@ -57,6 +58,32 @@ void waitFor(Engine& e, Mr& mr, std::unique_lock<std::mutex>& lock) {
 }
 
 }  // namespace
+
+void giveResult(const Request& r, const void* result, size_t bytes) {
+  const auto* from = static_cast<const unsigned char*>(result);
+  for (int i = 0; i < r.entries && bytes > 0; i++) {
+    const size_t n = std::min(bytes, r.local[i].iov_len);
+    std::memcpy(r.local[i].iov_base, from, n);
+    from += n;
+    bytes -= n;
+  }
+}
+
+// Copies a part of what a request sends.
+void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
+  for (int i = 0; i < r.entries && bytes > 0; i++) {
+    const size_t length = r.local[i].iov_len;
+    if (skip >= length) {
+      skip -= length;
+      continue;
+    }
+    const size_t n = std::min(bytes, length - skip);
+    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
+    to += n;
+    bytes -= n;
+    skip = 0;
+  }
+}
 
 // The region of an entry, or nullptr if it may not be used.
 Mr* Engine::localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const {

@@ -221,32 +221,6 @@ bool isAtomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-void giveResult(const Request& r, const void* result, size_t bytes) {
-  const auto* from = static_cast<const unsigned char*>(result);
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t n = std::min(bytes, r.local[i].iov_len);
-    std::memcpy(r.local[i].iov_base, from, n);
-    from += n;
-    bytes -= n;
-  }
-}
-
-// Copies a part of what a request sends.
-void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t length = r.local[i].iov_len;
-    if (skip >= length) {
-      skip -= length;
-      continue;
-    }
-    const size_t n = std::min(bytes, length - skip);
-    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
-    to += n;
-    bytes -= n;
-    skip = 0;
-  }
-}
-
 // Adds a request: 0, or an errno. A local fault is a status of the request, in its turn.
 int Engine::post(Qp& qp, const ibv_send_wr& wr) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > std::min<uint32_t>(qp.cap.max_send_sge, kEntries))
