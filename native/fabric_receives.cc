@@ -1,7 +1,7 @@
 // The receive queues: messages that have come are put into receives of queue pairs, or wait for one.
 //
-// A chunk has the next number, or the connection has lost one: then it is refused. What waits is a window of the sender's
-// at most: more comes from none of ours, and is dropped.
+// A chunk has the next number, or the connection has lost one: then it is refused. At most a window of the sender's
+// waits: more comes from none of ours, and is dropped.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <algorithm>

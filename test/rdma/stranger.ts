@@ -14,7 +14,6 @@ import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addr
 export const Kind = Object.freeze({
   SEND: 1,
   SEND_IMM: 2,
-  ACCEPTED: 4,
   REFUSED: 5,
   ASK_KEY: 6,
   KEY: 7,
@@ -22,7 +21,6 @@ export const Kind = Object.freeze({
   FORGOTTEN: 9,
   PING: 10,
   PONG: 11,
-  TOGETHER: 13,
 });
 /** Of a message in chunks: this is its last one. */
 export const LAST = 1;
@@ -150,21 +148,10 @@ export class Stranger {
       return this.got(kind)[count - 1];
     });
   }
-
-  /** What it answers to a question for a key: whatever is asked, all of this memory, with all rights. */
-  async tellKey(to: FabricAddress, question: Message): Promise<void> {
-    const data = new Uint8Array(40);
-    const view = new DataView(data.buffer);
-    view.setBigUint64(8, (1n << 63n) - 1n, true);
-    view.setInt32(24, 15, true);
-    view.setInt32(28, 1, true);
-    const { from, to: mine, immediate } = question;
-    await this.send(to, { kind: Kind.KEY, to: from!, from: mine!, immediate: immediate!, data });
-  }
 }
 
 /** Waits for what is there later. */
-export async function until<T>(look: () => T | undefined): Promise<T> {
+async function until<T>(look: () => T | undefined): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;
   for (let looks = 0; ; looks++) {
     const found = look();
