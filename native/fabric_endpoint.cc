@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -42,6 +43,11 @@ bool likeEfa() {
 
 // A variable that libfabric reads when it first looks for providers, unless the user has set it. Programs that this
 // process starts do not get it.
+//
+// `setenv` may move the table of variables, and free the old one, while another thread reads it. Our own threads read
+// none. Workers have copies of `process.env`, unless they share it, and Node reads the variables itself under a lock of
+// its own, which this cannot take. So it is as safe as an assignment to `process.env` is for readers in C
+// (`getaddrinfo` in Node's pool). libfabric is told by nothing else; and it happens only when endpoints are opened.
 class Setting {
  public:
   Setting(const char* name, const std::string& value) : name_(name), ours_(std::getenv(name) == nullptr) {
@@ -216,6 +222,10 @@ bool Engine::begin(const std::string& device, std::string* why) {
   randomBytes(&numbers, sizeof numbers);
   numbers &= 0x3fffff;
   wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake < 0) {
+    *why = std::string("the descriptor that wakes the thread cannot be made: ") + std::strerror(errno);
+    return false;
+  }
   for (int i = 0; i < kReceives; i++) {
     landings.push_back(std::make_unique<Landing>());
     Landing& landing = *landings.back();
@@ -243,61 +253,44 @@ Engine::~Engine() {
     for (Message* message : peer->backlog) std::free(message);
 }
 
-// The number by which queue pairs name a peer; negative: not an address of this provider.
-int Engine::addPeer(const void* bytes, size_t length, uint64_t theirTag) {
-  const std::string key(static_cast<const char*>(bytes), length);
-  const auto found = peersByName.find(key);
-  if (found != peersByName.end()) {
-    peers[static_cast<size_t>(found->second)]->tag = theirTag;
-    return found->second;
-  }
-  auto peer = std::make_unique<Peer>();
-  peer->tag = theirTag;
-  // The library reads as many bytes as its own addresses have.
-  if (length != name.size() || fi_av_insert(av, bytes, 1, &peer->address, 0, nullptr) != 1) return -1;
-  const int number = static_cast<int>(peers.size());
-  peersByAddress[peer->address] = peer.get();
-  peersByName[key] = number;
-  peers.push_back(std::move(peer));
-  return number;
-}
-
 // Whether the engine's atomics and the processor's on the same word lose nothing of each other. libfabric promises it
 // for none of its providers; those whose target executes them by the processor's instructions do it. So it is tried, in
 // this process: a thread adds, while the engine adds to itself. Once for each provider. Before the thread of progress.
-// All ranks must find the same, however busy their processors are: so it takes the time that it needs.
+// All ranks must find the same, however busy their processors are: so it takes the time that it needs. And whoever else
+// has found the port: what comes from others meanwhile, errors too, is theirs, and the engine takes it as ever.
 bool Engine::agreesWithProcessor() {
   static std::map<std::string, bool> known;
   const std::lock_guard<std::mutex> guard(once);
   const auto found = known.find(provider);
   if (found != known.end()) return found->second;
+  const std::lock_guard<std::mutex> lock(mutex);
   // So many additions, or in so many seconds fewer; an engine that needs longer for one gives none back.
   constexpr uint64_t kAdds = 500;
   constexpr uint64_t kFewer = 50;
   constexpr double kSeconds = 2;
   constexpr double kMost = 30;
   // Left behind if the engine does not give everything back.
-  struct Probe {
+  struct Words {
     alignas(64) std::atomic<uint64_t> word{0};
-    Request request;
+    Probe probe;
   };
-  auto* probe = new Probe();
+  auto* words = new Words();
   fid_mr* region = nullptr;
   uint64_t key = 0;
   if (!traits.ownKeys) randomBytes(&key, sizeof key);
   const int self = addPeer(name.data(), name.size(), tag);
   const uint64_t rights = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
-  bool whole = self >= 0 && fi_mr_reg(domain, &probe->word, sizeof probe->word, rights, 0, key & ~FI_PROV_SPECIFIC, 0,
+  bool whole = self >= 0 && fi_mr_reg(domain, &words->word, sizeof words->word, rights, 0, key & ~FI_PROV_SPECIFIC, 0,
                                       &region, nullptr) == 0;
   std::atomic<bool> stop{false};
   uint64_t local = 0;
   std::thread adder;
   uint64_t remote = 0;
   const double begin = now();
-  const uint64_t at = traits.offsets ? 0 : reinterpret_cast<uint64_t>(&probe->word);
-  Request& r = probe->request;
-  r.type = Operation::Type::kForgotten;
-  r.operands[0] = 1;
+  const uint64_t at = traits.offsets ? 0 : reinterpret_cast<uint64_t>(&words->word);
+  Probe& p = words->probe;
+  p.type = Operation::Type::kProbe;
+  p.added = 1;
   while (whole && remote < (now() - begin < kSeconds ? kAdds : kFewer)) {
     const double since = now();
     // Others may start as well. Once it is connected, all of it happens in this thread.
@@ -307,32 +300,26 @@ bool Engine::agreesWithProcessor() {
     };
     const fi_addr_t to = peers[static_cast<size_t>(self)]->address;
     const uint64_t theirs = fi_mr_key(region);
+    p.error = Probe::kUnderWay;
     ssize_t result;
     do {
-      result = fi_fetch_atomic(ep, &r.operands[0], 1, nullptr, &r.result, nullptr, to, at, theirs, FI_UINT64, FI_SUM,
-                               &r.context);
-      fi_cq_tagged_entry entry;
-      if (result == -FI_EAGAIN) fi_cq_read(cq, &entry, 0);
+      result = fi_fetch_atomic(ep, &p.added, 1, nullptr, &p.found, nullptr, to, at, theirs, FI_UINT64, FI_SUM,
+                               &p.context);
+      if (result == -FI_EAGAIN) progress();
     } while (result == -FI_EAGAIN && passes());
-    whole = result == 0;
-    bool done = false;
-    while (whole && !done && passes()) {
-      fi_cq_tagged_entry entry{};
-      const ssize_t got = fi_cq_read(cq, &entry, 1);
-      done = got == 1 && entry.op_context == &r.context;
-      whole = got == 1 || got == -FI_EAGAIN;
-    }
-    whole = whole && done;
+    if (result != 0) p.error = static_cast<int>(-result);
+    while (p.error == Probe::kUnderWay && passes()) progress();
+    whole = p.error == 0;
     if (!whole || remote++ > 0) continue;
     whole = startThread(&adder, [&] {
-              for (; !stop.load(std::memory_order_relaxed); local++) probe->word.fetch_add(1);
+              for (; !stop.load(std::memory_order_relaxed); local++) words->word.fetch_add(1);
             }) == 0;
   }
   stop.store(true);
   if (adder.joinable()) adder.join();
-  const bool agrees = whole && probe->word.load() == local + remote;
+  const bool agrees = whole && words->word.load() == local + remote;
   if (region != nullptr) fi_close(&region->fid);
-  if (whole) delete probe;
+  if (p.error != Probe::kUnderWay) delete words;
   known[provider] = agrees;
   return agrees;
 }

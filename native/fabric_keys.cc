@@ -1,4 +1,4 @@
-// Memory regions, and their keys.
+// The keys of memory regions.
 //
 // The keys that programs see are random handles of 32 bits. Behind one stands the key that libfabric checks at every
 // access: 63 random bits, or what the provider chooses. A queue pair asks the owner for it when it first uses a handle,
@@ -14,7 +14,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "fabric_engine.h"
@@ -24,34 +23,48 @@ namespace {
 
 constexpr double kPatience = 0.1;
 
-// Tells a queue pair to forget a key, or all; whether somebody will answer.
-bool withdrawFrom(Engine& e, Peer& peer, Header header, bool wait) {
-  header.kind = Kind::kKeyGone;
-  header.number = wait && !peer.mute ? e.withdrawal : 0;
-  e.control(peer, header);
-  return header.number != 0;
-}
-
-// Waits until all who were told have answered. Others may take the lock meanwhile; the caller's objects stay, since
+// Tells queue pairs to forget a key, or all, and waits until they have answered. Each is told another number: so nobody
+// else can answer for it. Others may take the lock meanwhile, and withdraw keys, too; the caller's objects stay, since
 // only it may end them.
-void settle(Engine& e, const std::vector<Peer*>& asked, std::unique_lock<std::mutex>& lock) {
-  const double begin = now();
-  while (e.owed > 0 && now() - begin < kPatience) {
-    e.progress();
-    if (e.owed == 0) return;
-    lock.unlock();
-    usleep(50);
-    lock.lock();
-  }
-  if (e.owed == 0) return;
-  e.owed = 0;
-  for (Peer* peer : asked) peer->mute = true;
-}
+class Withdrawal {
+ public:
+  explicit Withdrawal(Engine& engine) : engine_(engine) {}
 
-void nextWithdrawal(Engine& e) {
-  e.owed = 0;
-  if (++e.withdrawal == 0) e.withdrawal = 1;
-}
+  void tell(Peer& peer, Header header) {
+    header.kind = Kind::kKeyGone;
+    if (!peer.mute) {
+      do randomBytes(&header.number, sizeof header.number);
+      while (header.number == 0 || engine_.owed.count(header.number) > 0);
+      engine_.owed[header.number] = {&peer, &left_};
+      left_++;
+    }
+    engine_.control(peer, header);
+  }
+
+  void settle(std::unique_lock<std::mutex>& lock) {
+    const double begin = now();
+    while (left_ > 0 && now() - begin < kPatience) {
+      engine_.progress();
+      if (left_ == 0) return;
+      lock.unlock();
+      usleep(50);
+      lock.lock();
+    }
+    for (auto it = engine_.owed.begin(); left_ > 0 && it != engine_.owed.end();) {
+      if (it->second.left != &left_) {
+        ++it;
+        continue;
+      }
+      it->second.peer->mute = true;
+      it = engine_.owed.erase(it);
+      left_--;
+    }
+  }
+
+ private:
+  Engine& engine_;
+  size_t left_ = 0;
+};
 
 bool holds(const RemoteRegion& region, uint64_t address, uint64_t bytes) {
   return region.answer == kKnown && address >= region.base && address - region.base <= region.length &&
@@ -112,41 +125,41 @@ int Engine::lockRefusal(const Request& r, const RemoteRegion& region) const {
 }
 
 void Engine::answerKey(Qp& qp, const Header& header) {
-  RemoteRegion answer;
-  answer.answer = kUnknown;
-  answer.noReads = qp.destReads == 0;
+  RemoteRegion known;
+  known.answer = kUnknown;
+  known.noReads = qp.destReads == 0;
   const auto found = mrs.find(header.immediate);
   if (found != mrs.end() && found->second->pd == qp.pd) {
     Mr& mr = *found->second;
-    answer.base = reinterpret_cast<uint64_t>(mr.addr);
-    answer.length = mr.length;
-    answer.access = mr.access & qp.access;
-    answer.answer = kKnown;
+    known.base = reinterpret_cast<uint64_t>(mr.addr);
+    known.length = mr.length;
+    known.access = mr.access & qp.access;
+    known.answer = kKnown;
     // Whoever may do nothing needs no key.
-    if (answer.access != 0) answer.key = mr.key;
-    mr.told.emplace_back(qp.peer, header.from);
-    qp.told = true;
+    if (known.access != 0) known.key = mr.key;
+    mr.told.insert(&qp);
+    qp.told.insert(mr.rkey);
   }
   Header reply;
   reply.kind = Kind::kKey;
   reply.to = header.from;
   reply.from = qp.qp_num;
   reply.immediate = header.immediate;
-  control(*qp.peer, reply, &answer, sizeof answer);
+  answer(*qp.peer, reply, &known, sizeof known);
 }
 
 // To a question for a queue pair that is not there any more.
 void Engine::answerNoKey(const Header& header, fi_addr_t from) {
   Peer* peer = peerAt(from);
   if (peer == nullptr) return;
-  RemoteRegion answer;
-  answer.answer = kNoQueuePair;
+  RemoteRegion known;
+  known.answer = kNoQueuePair;
   Header reply;
   reply.kind = Kind::kKey;
   reply.to = header.from;
   reply.from = header.to;
   reply.immediate = header.immediate;
-  control(*peer, reply, &answer, sizeof answer);
+  answer(*peer, reply, &known, sizeof known);
 }
 
 void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
@@ -164,71 +177,56 @@ void Engine::takeKey(Qp& qp, const Header& header, const unsigned char* data, si
   pump(qp);
 }
 
-ibv_mr* Engine::registerMemory(Pd* pd, void* address, size_t length, int access) {
-  uint64_t rights = FI_SEND | FI_RECV | FI_READ | FI_WRITE;
-  if ((access & IBV_ACCESS_REMOTE_READ) != 0) rights |= FI_REMOTE_READ;
-  if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) rights |= FI_REMOTE_WRITE;
-  if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0) rights |= FI_REMOTE_READ | FI_REMOTE_WRITE;
-  auto mr = std::make_unique<Mr>();
-  int result = -FI_ENOKEY;
-  // A key that is taken already is nearly impossible.
-  for (int tries = 0; result == -FI_ENOKEY && tries < 3; tries++) {
-    uint64_t key = 0;
-    if (!traits.ownKeys) randomBytes(&key, sizeof key);
-    result = fi_mr_reg(domain, address, length, rights, 0, key & ~FI_PROV_SPECIFIC, 0, &mr->region, nullptr);
-  }
-  if (result != 0) {
-    errno = -result;
-    return nullptr;
-  }
-  mr->context = pd->context;
-  mr->pd = pd;
-  mr->addr = address;
-  mr->length = length;
-  mr->access = access;
-  mr->key = fi_mr_key(mr->region);
-  do randomBytes(&mr->rkey, sizeof mr->rkey);
-  while (mr->rkey == 0 || mrs.count(mr->rkey) > 0);
-  mr->lkey = mr->rkey;
-  mrs[mr->lkey] = mr.get();
-  pd->users++;
-  return mr.release();
-}
-
-int Engine::deregister(Mr* mr, std::unique_lock<std::mutex>& lock) {
-  mrs.erase(mr->lkey);
-  nextWithdrawal(*this);
-  std::vector<Peer*> asked;
-  for (const auto& [peer, number] : mr->told) {
+// A region's key: waits for the answers.
+void Engine::withdraw(Mr& mr, std::unique_lock<std::mutex>& lock) {
+  Withdrawal withdrawal(*this);
+  for (Qp* qp : mr.told) {
     Header header;
-    header.to = number;
-    header.immediate = mr->rkey;
-    // From whatever queue pair: `to` is connected to one of this engine's.
-    header.flags = 0;
-    if (!withdrawFrom(*this, *peer, header, true)) continue;
-    owed++;
-    asked.push_back(peer);
+    header.to = qp->dest;
+    header.from = qp->qp_num;
+    header.immediate = mr.rkey;
+    withdrawal.tell(*qp->peer, header);
+    qp->told.erase(mr.rkey);
+    mr.formerly.erase(qp->peer);
   }
-  if (owed > 0) settle(*this, asked, lock);
-  const int result = fi_close(&mr->region->fid);
-  static_cast<Pd*>(mr->pd)->users--;
-  delete mr;
-  return -result;
+  // To none of its queue pairs: the answer says that it has seen what it was told before.
+  for (Peer* peer : mr.formerly) withdrawal.tell(*peer, Header());
+  mr.told.clear();
+  withdrawal.settle(lock);
 }
 
 // All keys that were told through a queue pair, because its rights change or it ends. With a lock: waits for the
 // answer.
 void Engine::withdraw(Qp& qp, std::unique_lock<std::mutex>* lock) {
-  if (!qp.told || qp.peer == nullptr) return;
-  qp.told = false;
+  if (qp.told.empty()) return;
+  for (const uint32_t rkey : qp.told) {
+    const auto found = mrs.find(rkey);
+    if (found == mrs.end()) continue;
+    found->second->told.erase(&qp);
+    if (lock == nullptr) found->second->formerly.insert(qp.peer);
+  }
+  qp.told.clear();
   Header header;
+  header.kind = Kind::kKeyGone;
   header.to = qp.dest;
   header.from = qp.qp_num;
   header.flags = kAll;
-  if (lock != nullptr) nextWithdrawal(*this);
-  if (!withdrawFrom(*this, *qp.peer, header, lock != nullptr)) return;
-  owed = 1;
-  settle(*this, {qp.peer}, *lock);
+  if (lock == nullptr) {
+    control(*qp.peer, header);
+    return;
+  }
+  Withdrawal withdrawal(*this);
+  withdrawal.tell(*qp.peer, header);
+  withdrawal.settle(*lock);
+}
+
+// A peer has forgotten what it was told to. Where libfabric does not say who has sent a message, its number must do.
+void Engine::takeForgotten(uint32_t number, fi_addr_t from) {
+  const auto found = owed.find(number);
+  if (found == owed.end()) return;
+  if (from != found->second.peer->address && from != FI_ADDR_NOTAVAIL) return;
+  --*found->second.left;
+  owed.erase(found);
 }
 
 }  // namespace onesided::fabric

@@ -14,6 +14,8 @@ namespace {
 
 // Seconds, of a brief message: so long, an answer that carries its acknowledgement may take.
 constexpr double kAckDelay = 25e-6;
+// Of a peer's backlog: answers to what it may ask as often as it wants wait only behind fewer messages.
+constexpr size_t kMostAnswers = 256;
 
 Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t bytes) {
   auto* message = new (std::malloc(sizeof(Message) + sizeof header + bytes)) Message();
@@ -49,6 +51,7 @@ void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) 
   header.tag = peer.tag;
   if (peer.backlog.empty() && bytes == 0 && sizeof header <= injectable &&
       fi_inject(ep, &header, sizeof header, peer.address) == 0) {
+    peer.refusedSince = 0;
     return;
   }
   Message* message = makeMessage(peer, header, data, bytes);
@@ -59,6 +62,13 @@ void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) 
   peer.backlogged = true;
 }
 
+// An answer to what others may ask without end, and do ask again. Of a peer that asks and does not read, it is dropped:
+// a question for a key and for the peer itself is asked again (fabric_peers.cc), a chunk that is refused is found
+// missing by the latter, and who withdraws a key waits for a tenth of a second only.
+void Engine::answer(Peer& peer, const Header& header, const void* data, size_t bytes) {
+  if (peer.backlog.size() < kMostAnswers) control(peer, header, data, bytes);
+}
+
 // A message that may be tried again later: false if it did not leave.
 bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) {
   if (!peer.backlog.empty()) return false;
@@ -67,7 +77,9 @@ bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) 
   if (sizeof header + bytes <= injectable && sizeof header + bytes <= sizeof whole) {
     std::memcpy(whole, &header, sizeof header);
     if (bytes > 0) std::memcpy(whole + sizeof header, data, bytes);
-    return fi_inject(ep, whole, sizeof header + bytes, peer.address) == 0;
+    if (fi_inject(ep, whole, sizeof header + bytes, peer.address) != 0) return false;
+    peer.refusedSince = 0;
+    return true;
   }
   Message* message = makeMessage(peer, header, data, bytes);
   if (hand(*this, message) == 0) return true;
@@ -77,6 +89,7 @@ bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) 
 
 void Engine::drain(Peer& peer) {
   while (!peer.backlog.empty() && hand(*this, peer.backlog.front()) == 0) peer.backlog.pop_front();
+  if (!peer.backlog.empty() && peer.refusedSince == 0) peer.refusedSince = now();
 }
 
 // A chunk was accepted. Its sender mostly waits for something else than the acknowledgement of a brief message, such as
@@ -153,13 +166,13 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       } else if (header.kind == Kind::kAskKey) {
         answerNoKey(header, from);
       } else if (Peer* peer = peerAt(from)) {
-        Header answer;
-        answer.kind = Kind::kRefused;
-        answer.to = header.from;
-        answer.from = header.to;
-        answer.number = header.number;
-        answer.status = IBV_WC_RETRY_EXC_ERR;
-        control(*peer, answer);
+        Header refusal;
+        refusal.kind = Kind::kRefused;
+        refusal.to = header.from;
+        refusal.from = header.to;
+        refusal.number = header.number;
+        refusal.status = IBV_WC_RETRY_EXC_ERR;
+        answer(*peer, refusal);
       }
       return;
     case Kind::kAskAccepted:
@@ -190,14 +203,14 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
       }
       // Whoever withdraws it waits, also if there is no queue pair any more.
       if (peer == nullptr || header.number == 0) return;
-      Header answer;
-      answer.kind = Kind::kForgotten;
-      answer.number = header.number;
-      control(*peer, answer);
+      Header forgotten;
+      forgotten.kind = Kind::kForgotten;
+      forgotten.number = header.number;
+      answer(*peer, forgotten);
       return;
     }
     case Kind::kForgotten:
-      if (header.number == withdrawal && owed > 0) owed--;
+      takeForgotten(header.number, from);
       return;
     case Kind::kPing:
       pong(header, from, data, bytes);

@@ -10,7 +10,9 @@
 //   refused for long, and nothing is held that a death would give back: RETRY_EXC_ERR
 //   its host acknowledges no packet for long (fabric_sockets.cc): RETRY_EXC_ERR
 //
-// The question says where its sender is: a peer that was never told so can answer, too.
+// The question says where its sender is: a peer that the program has not named yet, or never will, can answer, too.
+// Whoever knows the tag may ask so. Hence a question never changes what the program has said of a peer, and only so
+// many are answered that it has not named (`kGuests`): others get no answer, and go on waiting until they are named.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <cstring>
@@ -29,6 +31,8 @@ constexpr double kAgain = 2;
 constexpr double kAbsent = 2;
 constexpr double kRefused = 2;
 constexpr double kUnconnected = 30;
+// Peers that the program has not named. Each may make this process connect to somebody.
+constexpr int kGuests = 64;
 
 bool isGone(const Qp& qp, double time) {
   const Peer& peer = *qp.peer;
@@ -53,6 +57,46 @@ void ping(Engine& e, Qp& qp, double time) {
 
 }  // namespace
 
+// The peer of this name, and the number by which queue pairs name it; nullptr: not an address of this provider.
+Peer* Engine::peerNamed(const void* bytes, size_t length, int* number) {
+  const std::string key(static_cast<const char*>(bytes), length);
+  const auto found = peersByName.find(key);
+  if (found != peersByName.end()) {
+    *number = found->second;
+    return peers[static_cast<size_t>(found->second)].get();
+  }
+  auto peer = std::make_unique<Peer>();
+  // The library reads as many bytes as its own addresses have.
+  if (length != name.size() || fi_av_insert(av, bytes, 1, &peer->address, 0, nullptr) != 1) return nullptr;
+  *number = static_cast<int>(peers.size());
+  peersByAddress[peer->address] = peer.get();
+  peersByName[key] = *number;
+  guests++;
+  peers.push_back(std::move(peer));
+  return peers.back().get();
+}
+
+// A peer that the program names. Negative: not an address of this provider.
+int Engine::addPeer(const void* bytes, size_t length, uint64_t theirTag) {
+  int number = -1;
+  Peer* peer = peerNamed(bytes, length, &number);
+  if (peer == nullptr) return -1;
+  peer->tag = theirTag;
+  if (!peer->named) guests--;
+  peer->named = true;
+  return number;
+}
+
+// A peer that has named itself; nullptr: there are too many of them.
+Peer* Engine::addGuest(const void* bytes, size_t length, uint64_t theirTag) {
+  const bool known = peersByName.count(std::string(static_cast<const char*>(bytes), length)) > 0;
+  if (!known && guests >= kGuests) return nullptr;
+  int number = -1;
+  Peer* peer = peerNamed(bytes, length, &number);
+  if (peer != nullptr && !peer->named) peer->tag = theirTag;
+  return peer;
+}
+
 Peer* Engine::peerAt(fi_addr_t address) {
   const auto found = peersByAddress.find(address);
   return found == peersByAddress.end() ? nullptr : found->second;
@@ -61,6 +105,8 @@ Peer* Engine::peerAt(fi_addr_t address) {
 // Something has come from it, or was delivered to it.
 void Engine::heard(Peer& peer) {
   peer.mute = false;
+  // It lives. If the engine still takes nothing for it, the next try says so.
+  peer.refusedSince = 0;
   if (peer.connected) return;
   peer.connected = peer.known = true;
   socketsDue = true;
@@ -108,25 +154,24 @@ void Engine::pong(const Header& header, fi_addr_t from, const unsigned char* dat
     uint64_t theirTag;
     if (bytes < sizeof theirTag) return;
     std::memcpy(&theirTag, data, sizeof theirTag);
-    const int number = addPeer(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
-    if (number < 0) return;
-    peer = peers[static_cast<size_t>(number)].get();
+    peer = addGuest(data + sizeof theirTag, bytes - sizeof theirTag, theirTag);
+    if (peer == nullptr) return;
   }
   const Qp* qp = queuePair(header.to);
   const bool there = qp != nullptr && qp->isOpen() && qp->peer == peer && qp->dest == header.from;
-  Header answer;
-  answer.kind = Kind::kPong;
-  answer.to = header.from;
-  answer.from = header.to;
-  answer.status = there ? 0 : 1;
-  answer.total = header.number;
+  Header reply;
+  reply.kind = Kind::kPong;
+  reply.to = header.from;
+  reply.from = header.to;
+  reply.status = there ? 0 : 1;
+  reply.total = header.number;
   if (there) {
-    answer.immediate = qp->accepted;
-    answer.number = qp->accepted;
+    reply.immediate = qp->accepted;
+    reply.number = qp->accepted;
     for (const Arrival& arrival : qp->pending)
-      if (arrival.header.number == answer.number + 1) answer.number++;
+      if (arrival.header.number == reply.number + 1) reply.number++;
   }
-  control(*peer, answer);
+  answer(*peer, reply);
 }
 
 void Engine::takePong(Qp& qp, const Header& header) {

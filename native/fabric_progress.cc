@@ -52,7 +52,10 @@ void repost(Engine& e, Landing* landing) {
 
 // Something that the engine gives back.
 void takeBack(Engine& e, Operation* operation, int error) {
-  if (operation->type == Operation::Type::kForgotten) return;
+  if (operation->type == Operation::Type::kProbe) {
+    static_cast<Probe*>(operation)->error = error;
+    return;
+  }
   if (operation->type == Operation::Type::kRequest) {
     auto* request = static_cast<Request*>(operation);
     if (error == 0 && request->qp != nullptr && !request->qp->peer->connected) e.heard(*request->qp->peer);

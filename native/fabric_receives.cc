@@ -1,7 +1,7 @@
 // The receive queues: messages that have come are put into receives of queue pairs, or wait for one.
 //
-// A chunk has the next number, or the connection has lost one: then it is refused. What waits is bounded by the
-// sender's window.
+// A chunk has the next number, or the connection has lost one: then it is refused. At most a window of the sender's
+// waits: more comes from none of ours, and is dropped.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
 #include <algorithm>
@@ -44,18 +44,16 @@ bool holds(const Engine& engine, const Qp& qp, const Receive& receive, size_t by
   return true;
 }
 
-}  // namespace
-
-// The region of an entry, or nullptr if it may not be used.
-const Mr* Engine::localRegion(const ibv_pd* pd, const ibv_sge& entry, bool written) const {
-  const auto found = mrs.find(entry.lkey);
-  if (found == mrs.end() || found->second->pd != pd) return nullptr;
-  const Mr* mr = found->second;
-  const auto base = reinterpret_cast<uint64_t>(mr->addr);
-  if (entry.addr < base || entry.addr - base > mr->length || entry.length > mr->length - (entry.addr - base))
-    return nullptr;
-  return written && (mr->access & IBV_ACCESS_LOCAL_WRITE) == 0 ? nullptr : mr;
+// Whether a message may wait.
+bool hasRoom(const Qp& qp, Kind kind) {
+  if (qp.pending.size() < kWindow) return true;
+  const bool question = kind == Kind::kAskKey;
+  const auto same = [&](const Arrival& arrival) { return (arrival.header.kind == Kind::kAskKey) == question; };
+  const auto count = static_cast<size_t>(std::count_if(qp.pending.begin(), qp.pending.end(), same));
+  return count < (question ? kMostQuestions : kWindow);
 }
+
+}  // namespace
 
 bool Engine::takeReceive(Qp& qp) {
   auto* srq = static_cast<Srq*>(qp.srq);
@@ -107,7 +105,10 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   if (!qp.receiving) {
     if (!takeReceive(qp)) return false;
     qp.receiving = true;
+    qp.currentKind = header.kind;
+    qp.currentTotal = header.total;
     qp.currentBytes = write ? 0 : header.total;
+    qp.currentCame = 0;
     if (qp.currentBytes > roomOf(qp.current)) {
       refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
       endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
@@ -115,7 +116,12 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
       return true;
     }
   }
-  if (header.offset > qp.currentBytes || bytes > qp.currentBytes - header.offset) {
+  // A chunk is of the message that began, stands behind what has come, and the last one completes it: what the program
+  // is told has come is what is there.
+  const size_t left = qp.currentBytes - qp.currentCame;
+  const bool last = (header.flags & kLast) != 0;
+  if (header.kind != qp.currentKind || header.total != qp.currentTotal || header.offset != qp.currentCame ||
+      bytes > left || last != (bytes == left)) {
     refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
     endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
     fail(qp);
@@ -129,9 +135,10 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
     return true;
   }
   scatter(qp.current, header.offset, data, bytes);
+  qp.currentCame += static_cast<uint32_t>(bytes);
   qp.accepted = header.number;
   owe(qp, isBrief(header.kind, header.total) && static_cast<int32_t>(header.number - qp.wanted) > 0);
-  if ((header.flags & kLast) != 0) endReceive(qp, header, IBV_WC_SUCCESS);
+  if (last) endReceive(qp, header, IBV_WC_SUCCESS);
   return true;
 }
 
@@ -144,9 +151,13 @@ bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned c
   }
   if (header.number != qp.accepted + 1) {
     // The first that is missing: those before it have been taken, and it has not.
-    Header missing = header;
+    Header missing;
+    missing.kind = Kind::kRefused;
+    missing.to = header.from;
+    missing.from = qp.qp_num;
     missing.number = qp.accepted + 1;
-    refuse(qp, missing, IBV_WC_RETRY_EXC_ERR);
+    missing.status = IBV_WC_RETRY_EXC_ERR;
+    answer(*qp.peer, missing);
     return true;
   }
   if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
@@ -159,8 +170,10 @@ void Engine::deliver(Qp& qp, const Header& header, fi_addr_t from, const unsigne
   // A question for a key waits for nothing but the connection.
   const bool question = header.kind == Kind::kAskKey && qp.isOpen();
   if ((question || (qp.pending.empty() && qp.isOpen())) && take(qp, header, from, data, bytes)) return;
-  if (qp.pending.size() >= kMostPending) return;
-  qp.pending.push_back({header, from, std::string(reinterpret_cast<const char*>(data), bytes), 0});
+  if (!hasRoom(qp, header.kind)) return;
+  // All of a question is in its header.
+  const size_t kept = header.kind == Kind::kAskKey ? 0 : bytes;
+  qp.pending.push_back({header, from, std::string(reinterpret_cast<const char*>(data), kept), 0});
   if (header.retries < 7 && !qp.limited) {
     qp.limited = true;
     limited.push_back(&qp);

@@ -144,6 +144,7 @@ bool access(Engine& e, Qp& qp, Request& r) {
   else if (r.opcode == IBV_WR_RDMA_READ) qp.reading++;
   else qp.writing++;
   if (!atomic) qp.peer->held++;
+  if (!atomic) e.lend(r);
   return true;
 }
 
@@ -190,6 +191,17 @@ void acknowledged(Qp& qp, Request& r) {
   if (!r.accessed && r.status == IBV_WC_SUCCESS) r.status = IBV_WC_REM_OP_ERR;
 }
 
+// Of a refusal: what an engine may say. Anything else, success too, would be a status that no peer causes.
+int statusOf(uint8_t said) {
+  switch (said) {
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR: return said;
+    default: return IBV_WC_REM_OP_ERR;
+  }
+}
+
 // Whether a request has left, or has failed.
 bool issue(Engine& e, Qp& qp, Request& r) {
   if (r.since == 0) r.since = now();
@@ -207,32 +219,6 @@ bool issue(Engine& e, Qp& qp, Request& r) {
 
 bool isAtomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-void giveResult(const Request& r, const void* result, size_t bytes) {
-  const auto* from = static_cast<const unsigned char*>(result);
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t n = std::min(bytes, r.local[i].iov_len);
-    std::memcpy(r.local[i].iov_base, from, n);
-    from += n;
-    bytes -= n;
-  }
-}
-
-// Copies a part of what a request sends.
-void gather(const Request& r, size_t skip, size_t bytes, unsigned char* to) {
-  for (int i = 0; i < r.entries && bytes > 0; i++) {
-    const size_t length = r.local[i].iov_len;
-    if (skip >= length) {
-      skip -= length;
-      continue;
-    }
-    const size_t n = std::min(bytes, length - skip);
-    std::memcpy(to, static_cast<const unsigned char*>(r.local[i].iov_base) + skip, n);
-    to += n;
-    bytes -= n;
-    skip = 0;
-  }
 }
 
 // Adds a request: 0, or an errno. A local fault is a status of the request, in its turn.
@@ -264,17 +250,19 @@ int Engine::post(Qp& qp, const ibv_send_wr& wr) {
     std::memcpy(r.inlined, reinterpret_cast<const void*>(wr.sg_list->addr), r.bytes);
     r.local[0] = {r.inlined, r.bytes};
     r.descriptors[0] = nullptr;
+    r.mrs[0] = nullptr;
     r.entries = 1;
   }
   for (int i = 0; !isInline && i < wr.num_sge; i++) {
     const ibv_sge& entry = wr.sg_list[i];
     if (entry.length == 0) continue;
-    const Mr* mr = localRegion(qp.pd, entry, written);
+    Mr* mr = localRegion(qp.pd, entry, written);
     if (mr == nullptr) {
       r.status = IBV_WC_LOC_PROT_ERR;
       continue;
     }
     r.local[r.entries] = {reinterpret_cast<void*>(entry.addr), entry.length};
+    r.mrs[r.entries] = mr;
     r.descriptors[r.entries++] = fi_mr_desc(mr->region);
     r.bytes += entry.length;
   }
@@ -401,7 +389,7 @@ void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, si
       acknowledged(qp, *r);
       continue;
     }
-    if (r->status == IBV_WC_SUCCESS) r->status = header.status;
+    if (r->status == IBV_WC_SUCCESS) r->status = statusOf(header.status);
     qp.poisoned = true;
     break;
   }
@@ -412,6 +400,7 @@ void Engine::refused(Qp& qp, const Header& header, const unsigned char* data, si
 void Engine::accessed(Request* r, int error) {
   outstanding--;
   r->outside = false;
+  if (!isAtomic(r->opcode)) returned(*r);
   Qp* qp = r->qp;
   if (qp == nullptr) {
     release(r);

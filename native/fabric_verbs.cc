@@ -134,7 +134,10 @@ ibv_context* openNamed(const char* name, std::string* why) {
   if (engine == nullptr) return nullptr;
   engine->agrees = engine->agreesWithProcessor();
   int events[2];
-  if (pipe2(events, O_CLOEXEC | O_NONBLOCK) != 0) return nullptr;
+  if (pipe2(events, O_CLOEXEC | O_NONBLOCK) != 0) {
+    *why = std::string("the pipe of asynchronous events cannot be made: ") + std::strerror(errno);
+    return nullptr;
+  }
   engine->eventReader = events[0];
   engine->eventWriter = events[1];
   if (!engine->beginThread()) {

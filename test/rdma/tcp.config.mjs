@@ -9,6 +9,8 @@ export default {
     include: [
       'tcp',
       'acknowledgements',
+      'hostile',
+      'local-memory',
       'batches',
       'batches-under-way',
       'verbs',

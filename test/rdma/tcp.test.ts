@@ -12,6 +12,7 @@ import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addr
 import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
 import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
+import { QpState } from '../../src/verbs/queue-pair.ts';
 import { endMembers, failuresOf, follow, PROGRAM } from '../robustness/members.ts';
 import { freePort } from '../support/ports.ts';
 import { runRanks } from '../support/ranks.ts';
@@ -27,7 +28,7 @@ import {
   send,
   write,
 } from '../verbs/conformance/harness.ts';
-import { ON_DEVICE } from './device.ts';
+import { ON_DEVICE, segments } from './device.ts';
 
 const LONG = { timeout: 120_000 };
 const LOOPBACK = chooseFabric('', '127.0.0.1');
@@ -123,6 +124,33 @@ test('a key that was used and is withdrawn is refused, and the connection goes o
     write(a, other, 2, 0, 64, 8);
     expect(await pollStatuses(a.sendCq, 1)).toEqual([[2, name(WcStatus.REM_ACCESS_ERR)]]);
   }
+});
+
+test('a region is given back quickly, however many queue pairs have used it and are gone', LONG, async () => {
+  const COUNT = 300;
+  const [a, b] = endpoints(2);
+  connect(a, b);
+  const region = b.pd.registerMemory(b.memory, 0, 4096, 15);
+  const other = { ...b, region, at: (offset: number) => b.at(offset) } as unknown as End;
+  for (let i = 0; i < COUNT; i++) {
+    write(a, other, 1, 0, 64, 8);
+    await pollSuccess(a.sendCq);
+    if (i % 2 === 0) {
+      for (const { qp } of [a, b]) qp.modify({ state: QpState.RESET });
+    } else {
+      for (const end of [a, b]) {
+        end.qp.destroy();
+        end.qp = end.pd.createQueuePair({ sendCq: end.sendCq, recvCq: end.recvCq });
+      }
+    }
+    bringUp(a.qp, b.qp);
+    bringUp(b.qp, a.qp);
+  }
+  await sleep(100);
+  const before = segments();
+  region.deregister();
+  // Each of them would be told, and would answer. Others may use TCP here, too.
+  expect(segments() - before).toBeLessThan(COUNT);
 });
 
 test(
