@@ -35,7 +35,7 @@ function pair(others: readonly FabricAddress[] = []): { ends: [End, End]; own: F
   const own: FabricAddress[] = [];
   const addresses = [() => own[0], () => own[1], ...others.map((other) => () => other)];
   const contexts = [0, 1].map((member) => {
-    const opened = openFabric(chooseFabric('', false), member, addresses);
+    const opened = openFabric(chooseFabric('', '127.0.0.1'), member, addresses);
     own.push(opened.own);
     return opened.context;
   });

@@ -10,7 +10,7 @@ import { QpState, SendFlag } from '../../../src/verbs/queue-pair.ts';
 
 const own: FabricAddress[] = [];
 const contexts = [0, 1].map((member) => {
-  const opened = openFabric(chooseFabric('', false), member, [() => own[0], () => own[1]]);
+  const opened = openFabric(chooseFabric('', '127.0.0.1'), member, [() => own[0], () => own[1]]);
   own.push(opened.own);
   return opened.context;
 });
