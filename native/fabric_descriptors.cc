@@ -1,10 +1,11 @@
 // What to sleep on until the engine has something.
 #if __has_include(<infiniband/verbs.h>) && __has_include(<rdma/fabric.h>)
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
 
 #include "fabric_engine.h"
 
@@ -20,14 +21,17 @@ bool isSet(int fd) {
   return length > 0 && std::strcmp(text, "anon_inode:[eventpoll]") == 0;
 }
 
-// The descriptors in a set of epoll, as the kernel tells them.
+// The descriptors in a set of epoll, as the kernel tells them: lines that begin with `tfd:`.
 std::vector<int> inSet(int fd) {
+  std::string text;
+  const int file = open(("/proc/self/fdinfo/" + std::to_string(fd)).c_str(), O_RDONLY | O_CLOEXEC);
+  char piece[4096];
+  for (ssize_t n; file >= 0 && (n = read(file, piece, sizeof piece)) > 0;) text.append(piece, static_cast<size_t>(n));
+  if (file >= 0) close(file);
   std::vector<int> found;
-  std::ifstream lines("/proc/self/fdinfo/" + std::to_string(fd));
-  for (std::string word; lines >> word;) {
-    int member;
-    if (word == "tfd:" && lines >> member) found.push_back(member);
-  }
+  constexpr char kMember[] = "\ntfd:";
+  for (size_t at = text.find(kMember); at != std::string::npos; at = text.find(kMember, at + 1))
+    found.push_back(std::atoi(text.c_str() + at + sizeof kMember - 1));
   return found;
 }
 
