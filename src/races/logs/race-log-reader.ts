@@ -21,8 +21,7 @@ class RankLog {
   kind = 0;
   length = 0;
   time = 0;
-  /** Of this event: the first `length`. */
-  data = new Float64Array(64);
+  data = new Float64Array(0);
   readonly #timeOf: (time: number) => number;
 
   constructor(folder: string, rank: number, timeOf: (time: number) => number) {
@@ -36,9 +35,7 @@ class RankLog {
     for (;;) {
       if (!this.#has(3)) return false;
       const at = this.#begin;
-      const kind = this.#room[at];
-      const second = this.#room[at + 1];
-      const third = this.#room[at + 2];
+      const [kind, second, third] = this.#room.subarray(at, at + 3);
       if (kind === TEXT) {
         const words = Math.ceil(third / 8);
         if (!this.#has(3 + words)) return false;
@@ -50,9 +47,7 @@ class RankLog {
       this.kind = kind;
       this.length = second;
       this.time = this.#timeOf(third);
-      if (second > this.data.length) this.data = new Float64Array(2 * second);
-      // One event after the other: a view for each would take longer than to look at it.
-      for (let i = 0; i < second; i++) this.data[i] = this.#room[this.#begin + 3 + i];
+      this.data = this.#room.subarray(this.#begin + 3, this.#begin + 3 + second);
       this.#begin += 3 + second;
       return true;
     }
@@ -148,7 +143,7 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[], several: boolean
     }
     const isForced = first === undefined;
     first ??= logs.reduce((a, b) => (b.time < a.time ? b : a));
-    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data, first.length, several)) {
+    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data, several)) {
       if (!known.has(first)) late++;
       known.add(first);
       waiting.add(first);
@@ -162,11 +157,7 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[], several: boolean
         logs = logs.filter((log) => log !== first);
         break;
       }
-    } while (
-      !isForced &&
-      first.time <= next &&
-      analysis.isReady(first.rank, first.kind, first.data, first.length, several)
-    );
+    } while (!isForced && first.time <= next && analysis.isReady(first.rank, first.kind, first.data, several));
   }
   return late;
 }
