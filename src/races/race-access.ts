@@ -13,7 +13,8 @@
 export interface RaceAccess {
   /** Of the world. */
   readonly rank: number;
-  readonly time: number;
+  /** Of several operations that have this record, the last one's. */
+  time: number;
   /** The line, as the rank's text. */
   readonly site: string;
   /** `put`, `load`, … */
@@ -44,6 +45,22 @@ export interface RaceAccess {
   completed: number;
   /** The count of the target by which the target knew; 0: it does not. */
   known: number;
+  /** Of an operation, until it is complete. */
+  pending: Pending | undefined;
+}
+
+/** Something of an operation that is not complete. */
+export interface Pending {
+  readonly access: RaceAccess;
+  readonly number: number;
+  /** Place in the window; what it is for. */
+  readonly target: number;
+  /** What is complete once its origin is: arguments, and targets that were read. */
+  readonly endsHere: boolean;
+  /** Words whose clocks its result brings. */
+  words: number[] | undefined;
+  /** Of an argument: the only memory that it reaches; −1: there are others, or it is none. */
+  memory: number;
 }
 
 export interface RaceEpoch {

@@ -5,11 +5,12 @@
  * Memory: a vector clock for each rank, and for what was given and not taken yet; the shadow of windows. What can no
  * longer race is forgotten from time to time.
  */
-import type { Clock, RaceAccess, RaceEpoch } from './race-access.ts';
+import type { Clock, Pending, RaceAccess, RaceEpoch } from './race-access.ts';
 import { OpKind, RaceEvent } from './race-events.ts';
 import { Findings, type Race, type RaceReport } from './race-findings.ts';
 import { RaceMemories } from './race-memories.ts';
 import { RaceOrder } from './race-order.ts';
+import { KeyOf, keyOf, RaceRecords } from './race-records.ts';
 import type { WordPlaces } from './race-words.ts';
 
 export interface AnalysisOptions {
@@ -28,23 +29,23 @@ const FIRST_PLACE = 11;
 /** Calls whose operations are completed one by one. */
 const ALONE = /^(r|aggregate)/;
 
-/** Something of an operation that is not complete. */
-interface Pending {
-  readonly access: RaceAccess;
-  readonly number: number;
-  /** Place in the window; what it is for. */
-  readonly target: number;
-  /** What is complete once its origin is: arguments, and targets that were read. */
-  readonly endsHere: boolean;
-  /** Words whose clocks its result brings. */
-  words: number[] | undefined;
-}
-
 interface KnownWindow {
   readonly key: string;
   readonly name: string;
   /** Ranks of the world. */
   readonly ranks: readonly number[];
+}
+
+interface LastOperation {
+  readonly target: number;
+  /** Numbers of the rank's texts. */
+  readonly site: number;
+  readonly call: number;
+  /** Its number, if it is completed alone; else −1. */
+  readonly alone: number;
+  /** By which its records are found again. */
+  readonly count: number;
+  readonly common: Omit<RaceAccess, 'side' | 'writes'>;
 }
 
 /** What a rank has told of itself. */
@@ -54,12 +55,11 @@ interface Teller {
   /** By window: what is not complete. */
   readonly pending: Map<string, Pending[]>;
   /** The operation that `USE` belongs to. */
-  last:
-    | { readonly target: number; readonly key: string; readonly record: Omit<RaceAccess, 'side' | 'writes'> }
-    | undefined;
-  /** Records of this count, by what they have in common. */
-  readonly records: Map<string, RaceAccess>;
-  recordsOf: number;
+  last: LastOperation | undefined;
+  /** By window: how often something was completed. */
+  readonly completions: Map<string, number>;
+  /** By what they have in common. */
+  readonly records: RaceRecords;
   /** Of fences that have begun: what they complete. */
   readonly fenced: Map<string, Pending[]>;
 }
@@ -76,9 +76,6 @@ export class RaceAnalysis {
   readonly #found: ((race: Race) => void) | undefined;
   readonly #size: number;
   #events = 0;
-  readonly #pendingOf = new WeakMap<RaceAccess, Pending>();
-  /** Whether the record that was asked for last is a new one. */
-  #isNew = false;
 
   constructor(size: number, { strict = false, memory, found }: AnalysisOptions = {}) {
     this.#size = size;
@@ -91,8 +88,8 @@ export class RaceAnalysis {
       epochs: new Map(),
       pending: new Map(),
       last: undefined,
-      records: new Map(),
-      recordsOf: 0,
+      completions: new Map(),
+      records: new RaceRecords(),
       fenced: new Map(),
     }));
   }
@@ -117,18 +114,18 @@ export class RaceAnalysis {
    * Whether what an event takes was given; otherwise events of other ranks come first, if there are any.
    * @param several clocks told the times: then whatever can be known is looked at
    */
-  isReady(rank: number, kind: number, d: Float64Array, several = false): boolean {
+  isReady(rank: number, kind: number, d: Float64Array, length: number, several = false): boolean {
     if (kind === RaceEvent.LEFT) return this.#order.haveMet(this.#text(rank, d[0]), d[1], d[2]);
     if (kind === RaceEvent.FENCE_ENDED) return this.#order.haveFenced(this.#text(rank, d[0]), rank);
     if (kind === RaceEvent.RECEIVED) return this.#order.hasSent(this.#text(rank, d[0]), d[1], rank);
-    return !several || this.#canTake(rank, kind, d);
+    return !several || this.#canTake(rank, kind, d, length);
   }
 
-  #canTake(rank: number, kind: number, d: Float64Array): boolean {
+  #canTake(rank: number, kind: number, d: Float64Array, length: number): boolean {
     const order = this.#order;
     const scope = this.#text(rank, d[0]);
     const from = (edge: string): boolean =>
-      d.subarray(1).every((place) => order.hasSent(`${edge} ${scope}`, this.#worldRank(scope, place), rank));
+      d.subarray(1, length).every((place) => order.hasSent(`${edge} ${scope}`, this.#worldRank(scope, place), rank));
     if (kind === RaceEvent.STARTED) return from('post');
     if (kind === RaceEvent.WAITED) return from('complete');
     if (kind === RaceEvent.TOOK) return order.hasNotified(scope, rank);
@@ -277,28 +274,12 @@ export class RaceAnalysis {
 
   // ---- accesses -----------------------------------------------------------------------------------------------------
 
-  /** A record of this rank's present count: the same for all accesses that have everything in common. */
-  #record(rank: number, key: string, make: () => RaceAccess): RaceAccess {
-    const teller = this.#tellers[rank];
-    const now = this.#order.now(rank);
-    if (teller.recordsOf !== now) {
-      teller.records.clear();
-      teller.recordsOf = now;
-    }
-    let record = teller.records.get(key);
-    this.#isNew = record === undefined;
-    if (record === undefined) {
-      record = make();
-      teller.records.set(key, record);
-    }
-    return record;
-  }
-
   #access(rank: number, d: Float64Array, atomic: number): void {
     const writes = d[3] !== 0;
-    const size = atomic < 0 ? 1 : d[2] - d[1];
-    const phase = atomic < 0 ? 0 : d[1] % size;
-    const record = this.#record(rank, `${d[4]} ${d[5]} ${d[3]} ${atomic} ${phase}`, () => ({
+    const size = atomic < 0 ? 1 : (d[2] - d[1]) | 0;
+    const phase = atomic < 0 ? 0 : (d[1] % size) | 0;
+    const key = keyOf(KeyOf.ACCESS, this.#order.now(rank), d[4], d[5], d[3], atomic, phase, 0, 0, 0, 0);
+    const record = this.#tellers[rank].records.find(key, () => ({
       rank,
       time: this.#order.now(rank),
       site: this.#text(rank, d[4]),
@@ -319,6 +300,7 @@ export class RaceAnalysis {
       done: true,
       completed: 0,
       known: 0,
+      pending: undefined,
     }));
     this.#order.happened(rank);
     this.#memories.access(d[0], record, d[1], d[2], this.#order.momentOf(rank));
@@ -353,7 +335,10 @@ export class RaceAnalysis {
 
   #operation(rank: number, d: Float64Array, length: number): void {
     const key = this.#text(rank, d[0]);
-    const [, target, kind, reads, base, size, number, site, call, epoch, op] = d;
+    // Whole numbers are half as long as others.
+    const [target, kind, reads, base, size] = [d[1] | 0, d[2] | 0, d[3] | 0, d[4] | 0, d[5] | 0];
+    const number = d[6];
+    const [site, call, epoch, op] = [d[7] | 0, d[8] | 0, d[9], d[10] | 0];
     const owner = this.#worldRank(key, target);
     const isUpdate = kind === OpKind.UPDATE;
     const words = kind === OpKind.GET || this.#strict ? undefined : this.#wordsOf(key, owner, d, length, size);
@@ -382,36 +367,56 @@ export class RaceAnalysis {
       done: false,
       completed: 0,
       known: 0,
+      pending: undefined,
     };
     const teller = this.#tellers[rank];
     const { isAlone } = common;
-    teller.last = { target, key: isAlone ? `${number}` : '', record: { ...common, atomic: -1 } };
     const takes = isUpdate && words !== undefined && !/accumulate$/.test(common.call) ? words : undefined;
+    // Updates that bring nothing back and are under way are complete together, whatever has happened between them: a
+    // record for all of them. Others of one count.
+    const count = this.#countOf(rank, key, isUpdate && takes === undefined && !isAlone);
+    teller.last = { target, site, call, alone: isAlone ? number : -1, count, common };
     for (let i = FIRST_PLACE; i + 1 < length; i += 2) {
       const place = this.#memories.placeOf(key, owner, d[i], d[i + 1]);
       if (place === undefined) continue;
-      const phase = isUpdate ? place.low % size : 0;
-      const alone = isAlone ? number : '';
-      const like = `${key} ${target} ${site} ${call} ${epoch} ${base} ${phase} ${op} ${reads} ${alone}`;
-      const access = this.#record(rank, like, () => ({
+      const phase = isUpdate ? (place.low % size) | 0 : 0;
+      const alone = isAlone ? number : -1;
+      const like = keyOf(KeyOf.TARGET, count, d[0], target, site, call, epoch, base * 8 + reads, phase, op, alone);
+      const access = teller.records.find(like, () => ({
         ...common,
         side: 'target',
         writes: kind !== OpKind.GET && reads === 0,
         phase,
       }));
-      const isNew = this.#isNew;
+      const { isNew } = teller.records;
+      access.time = time;
       this.#memories.access(place.memory, access, place.low, place.high, this.#order.momentOf(rank));
       if (words !== undefined && access.writes) this.#order.words.changedBy(access, words);
       if (isNew)
-        this.#pend(rank, key, { access, number, target, endsHere: !access.writes, words: takes && [...takes] });
+        this.#pend(rank, key, {
+          ...{ access, number, target, endsHere: !access.writes, words: takes && [...takes], memory: -1 },
+        });
       else if (takes !== undefined) this.#takesMore(access, takes);
     }
   }
 
+  /**
+   * What tells operations of a window apart that are not complete together, or, unless these are `together`, whose rank
+   * has given its clock away between them.
+   */
+  #countOf(rank: number, key: string, together: boolean): number {
+    const completions = this.#tellers[rank].completions.get(key) ?? 0;
+    return together ? -1 - completions : this.#order.now(rank) * 2 ** 26 + completions;
+  }
+
+  #countCompletion(rank: number, key: string): void {
+    const { completions } = this.#tellers[rank];
+    completions.set(key, (completions.get(key) ?? 0) + 1);
+  }
+
   /** The words of an operation that has the record of another one. */
   #takesMore(access: RaceAccess, words: WordPlaces): void {
-    const pending = this.#pendingOf.get(access);
-    if (pending !== undefined) (pending.words ??= []).push(...words);
+    if (access.pending !== undefined) (access.pending.words ??= []).push(...words);
   }
 
   /** The words of an update of few elements, by their place. */
@@ -428,26 +433,30 @@ export class RaceAnalysis {
 
   #use(rank: number, d: Float64Array, length: number): void {
     const key = this.#text(rank, d[0]);
-    const [, number, memory, write, name] = d;
+    const number = d[1];
+    const [memory, write, name] = [d[2], d[3] | 0, d[4] | 0];
     const teller = this.#tellers[rank];
     const { last } = teller;
     if (last === undefined) return;
     const side = this.#text(rank, name);
-    const id = `use ${key} ${last.target} ${last.record.site} ${last.record.call} ${side} ${write} ${last.key}`;
-    const access = this.#record(rank, id, () => ({
-      ...last.record,
+    const like = keyOf(KeyOf.USE, last.count, d[0], last.target, last.site, last.call, name, write, last.alone, 0, 0);
+    const access = teller.records.find(like, () => ({
+      ...last.common,
+      atomic: -1,
       time: this.#order.now(rank),
       side,
       writes: write === 1,
     }));
-    const isNew = this.#isNew;
+    const { isNew } = teller.records;
     for (let i = 5; i + 1 < length; i += 2)
       this.#memories.access(memory, access, d[i], d[i + 1], this.#order.momentOf(rank));
-    if (isNew) this.#pend(rank, key, { access, number, target: last.target, endsHere: true, words: undefined });
+    if (isNew) this.#pend(rank, key, { access, number, target: last.target, endsHere: true, words: undefined, memory });
+    // Which memory is whose is known for the first only.
+    else if (access.pending !== undefined && access.pending.memory !== memory) access.pending.memory = -1;
   }
 
   #pend(rank: number, key: string, pending: Pending): void {
-    this.#pendingOf.set(pending.access, pending);
+    pending.access.pending = pending;
     const { pending: windows } = this.#tellers[rank];
     const list = windows.get(key);
     if (list === undefined) windows.set(key, [pending]);
@@ -457,10 +466,10 @@ export class RaceAnalysis {
   // ---- completion ---------------------------------------------------------------------------------------------------
 
   #completed(rank: number, key: string, target: number, after: number, to: number, remote: boolean): void {
-    const { pending, records } = this.#tellers[rank];
+    const { pending } = this.#tellers[rank];
     const list = pending.get(key);
     if (list === undefined) return;
-    records.clear();
+    this.#countCompletion(rank, key);
     const left: Pending[] = [];
     for (const one of list) {
       const isMeant = (target < 0 || one.target === target) && one.number > after && one.number <= to;
@@ -470,16 +479,18 @@ export class RaceAnalysis {
     pending.set(key, left);
   }
 
-  #end(rank: number, { access, words }: Pending): void {
+  #end(rank: number, { access, words, memory }: Pending): void {
     access.done = true;
+    access.pending = undefined;
+    if (memory >= 0) this.#memories.ended(memory, access);
     this.#order.happened(rank);
     if (access.completed === 0) access.completed = this.#order.now(rank);
     if (words !== undefined) this.#order.takeWords(words, rank);
   }
 
   #pendingFor(rank: number, key: string, target: number): RaceAccess[] {
-    const { pending, records } = this.#tellers[rank];
-    records.clear();
+    const { pending } = this.#tellers[rank];
+    this.#countCompletion(rank, key);
     const all = pending.get(key) ?? [];
     return all.filter((one) => one.target === target && one.access.side === 'target').map(({ access }) => access);
   }
@@ -506,7 +517,7 @@ export class RaceAnalysis {
     const teller = this.#tellers[rank];
     const list = teller.pending.get(key) ?? [];
     teller.pending.delete(key);
-    teller.records.clear();
+    this.#countCompletion(rank, key);
     this.#order.happened(rank);
     // Those that come out of the fence know; this rank itself only when it does.
     for (const { access } of list) if (access.completed === 0) access.completed = this.#order.now(rank);

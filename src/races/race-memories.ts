@@ -147,6 +147,14 @@ export class RaceMemories {
     if (this.#stretches > this.#most) this.#forget();
   }
 
+  /** An operation is over for its rank. If that is all that a memory of this rank alone was used for, it is forgotten. */
+  ended(memory: number, access: RaceAccess): void {
+    const shadow = this.#shadows.get(memory);
+    if (shadow === undefined || !shadow.isPrivate || !shadow.hasOnly(access)) return;
+    this.#stretches -= shadow.stretches;
+    this.#shadows.delete(memory);
+  }
+
   /** At most, so far. */
   get size(): { bytes: number; bound: number; windows: number } {
     const bytes = this.#peak * STRETCH_BYTES;

@@ -49,11 +49,25 @@ class Page {
   }
 }
 
+/** Nothing is ever added to it. */
+const NONE = new Map<number, Page>();
+
+interface Stretch {
+  readonly low: number;
+  readonly high: number;
+  accesses: readonly RaceAccess[];
+}
+
 /** Is told of two accesses that nothing orders, the earlier one first. */
 export type Found = (a: RaceAccess, b: RaceAccess, low: number, high: number) => void;
 
 export class RaceShadow {
-  readonly #pages = new Map<number, Page>();
+  /** By number; none as long as there is but one stretch. */
+  #pages: Map<number, Page> = NONE;
+  /**
+   * The only stretch, as long as there is but one: most memories of one rank alone are arguments of one operation.
+   */
+  #only: Stretch | undefined;
   /** Only one rank has this memory: loads and stores of it are in order anyhow, so they are not kept. */
   isPrivate = true;
   /** Stretches, and accesses in them. */
@@ -65,6 +79,20 @@ export class RaceShadow {
    */
   access(access: RaceAccess, low: number, high: number, moment: Moment, found: Found): void {
     const keep = !this.isPrivate || access.side !== undefined;
+    if (this.stretches === 0) {
+      if (!keep || low >= high) return;
+      this.#only = { low, high, accesses: [access] };
+      this.stretches = 1;
+      return;
+    }
+    const only = this.#only;
+    if (only !== undefined) {
+      if (only.low === low && only.high === high) {
+        only.accesses = meet(only.accesses, access, moment, keep, (a) => found(a, access, low, high));
+        return;
+      }
+      this.#intoPages(only);
+    }
     for (let page = Math.floor(low / PAGE); page * PAGE < high; page++) {
       let own = this.#pages.get(page);
       if (own === undefined) {
@@ -73,6 +101,17 @@ export class RaceShadow {
         this.#pages.set(page, own);
       }
       this.#touch(own, access, Math.max(low, page * PAGE), Math.min(high, (page + 1) * PAGE), moment, found, keep);
+    }
+  }
+
+  #intoPages({ low, high, accesses }: Stretch): void {
+    this.#only = undefined;
+    this.stretches = 0;
+    this.#pages = new Map();
+    for (let page = Math.floor(low / PAGE); page * PAGE < high; page++, this.stretches++) {
+      const own = new Page();
+      own.insert(0, Math.max(low, page * PAGE), Math.min(high, (page + 1) * PAGE), accesses);
+      this.#pages.set(page, own);
     }
   }
 
@@ -115,8 +154,20 @@ export class RaceShadow {
     this.stretches += page.low.length - before;
   }
 
+  /** Whether nothing else than this access is kept, in one stretch. */
+  hasOnly(access: RaceAccess): boolean {
+    const accesses = this.#only?.accesses;
+    return accesses !== undefined && accesses.length === 1 && accesses[0] === access;
+  }
+
   /** Forgets accesses that nothing can race with any more. */
   sweep(isOver: (access: RaceAccess) => boolean): void {
+    if (this.#only !== undefined) {
+      this.#only.accesses = this.#only.accesses.filter((access) => !isOver(access));
+      if (this.#only.accesses.length > 0) return;
+      this.#only = undefined;
+      this.stretches = 0;
+    }
     for (const [number, page] of this.#pages) {
       const before = page.low.length;
       for (let i = page.low.length - 1; i >= 0; i--) {
@@ -133,6 +184,11 @@ export class RaceShadow {
   /** Forgets some pages, the oldest first. @returns how many bytes are forgotten */
   forget(stretches: number): number {
     let bytes = 0;
+    if (this.#only !== undefined && stretches > 0) {
+      bytes = this.#only.high - this.#only.low;
+      this.#only = undefined;
+      this.stretches = 0;
+    }
     for (const [number, page] of this.#pages) {
       if (stretches <= 0) break;
       stretches -= page.low.length;

@@ -21,7 +21,8 @@ class RankLog {
   kind = 0;
   length = 0;
   time = 0;
-  data = new Float64Array(0);
+  /** Of this event: the first `length`. */
+  data = new Float64Array(64);
   readonly #timeOf: (time: number) => number;
 
   constructor(folder: string, rank: number, timeOf: (time: number) => number) {
@@ -35,7 +36,9 @@ class RankLog {
     for (;;) {
       if (!this.#has(3)) return false;
       const at = this.#begin;
-      const [kind, second, third] = this.#room.subarray(at, at + 3);
+      const kind = this.#room[at];
+      const second = this.#room[at + 1];
+      const third = this.#room[at + 2];
       if (kind === TEXT) {
         const words = Math.ceil(third / 8);
         if (!this.#has(3 + words)) return false;
@@ -47,7 +50,9 @@ class RankLog {
       this.kind = kind;
       this.length = second;
       this.time = this.#timeOf(third);
-      this.data = this.#room.subarray(this.#begin + 3, this.#begin + 3 + second);
+      if (second > this.data.length) this.data = new Float64Array(2 * second);
+      // One event after the other: a view for each would take longer than to look at it.
+      for (let i = 0; i < second; i++) this.data[i] = this.#room[this.#begin + 3 + i];
       this.#begin += 3 + second;
       return true;
     }
@@ -143,7 +148,7 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[], several: boolean
     }
     const isForced = first === undefined;
     first ??= logs.reduce((a, b) => (b.time < a.time ? b : a));
-    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data, several)) {
+    if (!isForced && !analysis.isReady(first.rank, first.kind, first.data, first.length, several)) {
       if (!known.has(first)) late++;
       known.add(first);
       waiting.add(first);
@@ -157,7 +162,11 @@ function merge(analysis: RaceAnalysis, all: readonly RankLog[], several: boolean
         logs = logs.filter((log) => log !== first);
         break;
       }
-    } while (!isForced && first.time <= next && analysis.isReady(first.rank, first.kind, first.data, several));
+    } while (
+      !isForced &&
+      first.time <= next &&
+      analysis.isReady(first.rank, first.kind, first.data, first.length, several)
+    );
   }
   return late;
 }
