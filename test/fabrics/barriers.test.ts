@@ -14,8 +14,8 @@ import { seedOfRun } from '../support/ranks.ts';
 /** A fabric whose adapters can do both. */
 const LANAI = loadFabric('myrinet-lanai-xp');
 const FABRIC = { ...LANAI, name: 'both', adapter: { ...LANAI.adapter, step: 0.5 } };
-const SEEDS = IN_GATE ? 4 : 40;
-const FEWER_SEEDS = IN_GATE ? 4 : 12;
+const SEEDS = IN_GATE ? 2 : 40;
+const FEWER_SEEDS = IN_GATE ? 2 : 12;
 
 const KINDS = (['messages', 'waits', 'adapter'] as const).flatMap((barrier) =>
   (barrier === 'messages' ? ['dissemination'] : ['dissemination', 'pairwise', 'gather-broadcast:3']).map(

@@ -25,7 +25,7 @@ const TOGETHER = [
   'test/datatype/*.test.ts',
   'test/docs/{calls,mpi-names,schemes,walk}.test.ts',
   `test/fabrics/!(${SLOW_ON_FABRICS}|processor-use).test.ts`,
-  'test/launcher/{addon,host-list,host-rings,line-merger,supervisor}.test.ts',
+  'test/launcher/{host-list,host-rings,line-merger,supervisor}.test.ts',
   'test/native/{arguments,copies}.test.ts',
   'test/races/{analysis,instrument,picture}.test.ts',
   'test/providers/{cores,free-ranges,growing-columns,process-heap,rdma-core}.test.ts',

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { type Described, type Selection, select } from '../ranks/support/selections.ts';
 import { LARGE, ON_A_DEVICE, ON_TWO_HOSTS } from '../rdma/selections.ts';
 import { casesIn } from './cases.ts';
+import { IN_GATE } from './gate.ts';
 import { programOf } from './ranks.ts';
 
 const CASES: readonly Described[] = [
@@ -43,7 +44,8 @@ describe('a selection', () => {
   });
 });
 
-describe('a program', () => {
+// In each a process of its own.
+describe.skipIf(IN_GATE)('a program', () => {
   const run = (...args: string[]) =>
     spawnSync(process.execPath, [programOf('window-pscw'), ...args], { encoding: 'utf8', timeout: 60_000 });
 
@@ -62,6 +64,9 @@ describe('a program', () => {
   });
 });
 
-test.each([...ON_A_DEVICE, LARGE, ON_TWO_HOSTS])('on a device, $program has $cases', ({ program, cases }) => {
-  expect(select(casesIn(program), cases).length).toBeGreaterThan(0);
-});
+test.skipIf(IN_GATE).each([...ON_A_DEVICE, LARGE, ON_TWO_HOSTS])(
+  'on a device, $program has $cases',
+  ({ program, cases }) => {
+    expect(select(casesIn(program), cases).length).toBeGreaterThan(0);
+  },
+);
