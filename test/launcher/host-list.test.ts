@@ -63,9 +63,20 @@ describe('--hostfile', () => {
     ]);
   });
 
-  it.each(['', '# nothing\n', 'a\nb slots\n', 'a four\n', '-x\n'])('refuses %j', (text) => {
-    expect(() => read(text)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+  it('takes users and bindings as Hydra writes them, and says how a network is chosen', () => {
+    expect(read('a:2 user=me\nb binding=core:2 user = you slots=3\n')).toEqual([
+      { host: 'me@a', slots: 2 },
+      { host: 'you@b', slots: 3 },
+    ]);
+    expect(() => read('a:2\nb:2 ifname=eth1\n')).toThrow(/^line 2 of .*: ifname is not known: .* set ONESIDED_ADDRESS/);
   });
+
+  it.each(['', '# nothing\n', 'a\nb slots\n', 'a slots=many\n', 'a four\n', 'a user=-x\n', 'a@b user=c\n', '-x\n'])(
+    'refuses %j',
+    (text) => {
+      expect(() => read(text)).toThrow(expect.objectContaining({ code: 'ERR_ARG' }));
+    },
+  );
 
   it('refuses a file that is not there, and says so', () => {
     expect(() => readHostFile(join(folder, 'no'))).toThrow(/cannot read the file of hosts: ENOENT/);

@@ -51,6 +51,15 @@ describe('what ONESIDED_DEVICE names', () => {
     );
   });
 
+  test.each(['net', 'udp;ofi_rxd'])('is refused if it is %s, which does not do what it says', (provider) => {
+    expect(() => chooseFabric(`libfabric:${provider}:127.0.0.1`, '127.0.0.1')).toThrowError(
+      expect.objectContaining({
+        code: 'ERR_PROVIDER_UNAVAILABLE',
+        message: expect.stringContaining(`its ${provider} cannot be used: it `),
+      }),
+    );
+  });
+
   test('needs no address where the host has one by which others reach it', () => {
     expect(chooseFabric('', '10.1.2.3')).toEqual({ provider: TCP, address: '10.1.2.3' });
     expect(chooseFabric('libfabric:efa', '10.1.2.3')).toEqual({ provider: 'efa', address: '' });

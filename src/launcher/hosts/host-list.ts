@@ -28,8 +28,8 @@ export function readHosts(text: string): HostSlots[] {
 }
 
 /**
- * A host on each line, as Open MPI (`host slots=4`; `max_slots` is ignored) and Hydra (`host:4`) write it; the rest of
- * a line after `#` is a comment.
+ * A host on each line, as Open MPI (`host slots=4`; `max_slots` is ignored) and Hydra (`host:4 user=me`; `binding` is
+ * ignored) write it; the rest of a line after `#` is a comment.
  */
 export function readHostFile(file: string): HostSlots[] {
   let text: string;
@@ -46,19 +46,31 @@ export function readHostFile(file: string): HostSlots[] {
       argumentTypeError(`line ${index + 1} of ${file} must be "host slots=N" or "host:N", not ${show(line)}`);
     const found = hostAndSlots(first);
     if (found === undefined) throw wrong();
-    let { slots } = found;
+    let { host, slots } = found;
     for (const word of words
       .join(' ')
       .replaceAll(/\s*=\s*/g, '=')
       .split(' ')) {
-      const [, name, digits] = /^([\w-]+)=(\d+)$/.exec(word) ?? [];
-      if (word !== '' && name === undefined) throw wrong();
-      if (name === 'slots') slots = Number(digits);
+      if (word === '') continue;
+      const [, name, value] = /^([\w-]+)=([^\s=]+)$/.exec(word) ?? [];
+      if (name === undefined) throw wrong();
+      if (name === 'ifname') throw noInterface(file, index + 1);
+      if (name === 'slots' && !/^\d+$/.test(value)) throw wrong();
+      if (name === 'slots') slots = Number(value);
+      if (name === 'user' && (host.includes('@') || !NAME.test(`${value}@${host}`))) throw wrong();
+      if (name === 'user') host = `${value}@${host}`;
     }
-    if (slots > 0) hosts.push({ host: found.host, slots });
+    if (slots > 0) hosts.push({ host, slots });
   }
   if (hosts.length === 0) throw argumentTypeError(`the file ${file} names no host`);
   return hosts;
+}
+
+function noInterface(file: string, line: number): Error {
+  return argumentTypeError(
+    `line ${line} of ${file}: ifname is not known: ranks use the network by which their hosts have met; for another ` +
+      'one, set ONESIDED_ADDRESS on that host',
+  );
 }
 
 function hostAndSlots(word: string): HostSlots | undefined {

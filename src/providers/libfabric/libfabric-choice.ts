@@ -16,6 +16,12 @@ const TCP = 'tcp';
 /** These find a network by an address of IP. */
 const BY_ADDRESS = /^(tcp|net|sockets|udp|verbs)\b/;
 
+/** Providers that say of themselves that they have what is needed, and have not: what happens with them. */
+export const UNUSABLE: ReadonlyMap<string, string> = new Map([
+  ['net', 'it refuses every atomic; net;ofi_rxm and tcp do not'],
+  ['udp;ofi_rxd', 'it ends the process at the first message (libfabric 1.17)'],
+]);
+
 /**
  * What `ONESIDED_DEVICE` names: `libfabric:provider:address`, an address of this host or the name of one of its
  * interfaces. What is left out is chosen: EFA where there is a device of it, else TCP.
@@ -26,6 +32,9 @@ const BY_ADDRESS = /^(tcp|net|sockets|udp|verbs)\b/;
 export function chooseFabric(text: string, own: string): FabricChoice {
   const [, named, rest] = /^libfabric:([^:]*)(?::(.*))?$/s.exec(text) ?? [undefined, '', text];
   const provider = named || (rest ? TCP : standard());
+  const why = UNUSABLE.get(provider);
+  if (why !== undefined)
+    throw new RmaError('ERR_PROVIDER_UNAVAILABLE', `provider libfabric: its ${provider} cannot be used: ${why}`);
   const address = rest ? addressNamed(rest) : BY_ADDRESS.test(provider) ? own : '';
   return { provider, address };
 }

@@ -6,7 +6,7 @@ import { hostAt } from '../rdma-core/addresses.ts';
 import { DistantNeighbours } from '../rdma-core/distant-neighbours.ts';
 import type { NeighbourHeap } from '../rdma-core/neighbours.ts';
 import { type FabricAddress, fabricAddressAt, storeFabricAddress, unreachable } from './libfabric-addresses.ts';
-import { chooseFabric } from './libfabric-choice.ts';
+import { chooseFabric, UNUSABLE } from './libfabric-choice.ts';
 import { type FabricContext, fabricNative, openFabric } from './libfabric-context.ts';
 import { refusalAt } from './libfabric-reach.ts';
 
@@ -61,7 +61,8 @@ function report(): ProviderReport {
   const found = fabricNative();
   if ('reason' in found) return none(found.reason);
   try {
-    const { version, file, offers } = found.native.fabricOffers!();
+    const { version, file, offers: said } = found.native.fabricOffers!();
+    const offers = said.filter(({ provider }) => !UNUSABLE.has(provider));
     if (offers.length === 0)
       return none(`libfabric ${version} (${file}) has no provider with messages by name, RMA and 64-bit atomics`);
     const providers = [...new Set(offers.map(({ provider }) => provider))];
