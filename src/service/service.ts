@@ -38,6 +38,25 @@ export interface ServiceOptions {
   readonly keep?: number;
 }
 
+const WAIT = 'wait for a notification of a window, an entry of a queue, or a mutex';
+const JOIN = 'join another service, of another name';
+
+/** Calls of communicators, and what to do instead. */
+const COLLECTIVE = {
+  barrier: WAIT,
+  barrierSync: WAIT,
+  split: JOIN,
+  splitSync: JOIN,
+  splitType: JOIN,
+  splitTypeSync: JOIN,
+  dup: JOIN,
+  dupSync: JOIN,
+  shrink: "a place that is free again is the next member's; members() says who is there",
+  shrinkSync: "a place that is free again is the next member's; members() says who is there",
+  agree: 'keep what all agree on in a map or a counter',
+  agreeSync: 'keep what all agree on in a map or a counter',
+} as const;
+
 /**
  * A member's view of a service. It tells of other members: `join`, `leave` (it has left, or ended with exit code 0) and
  * `death`. To listen does not keep the process from ending.
@@ -86,6 +105,8 @@ export class Service {
   }
 
   private constructor(name: string, joined: Joined) {
+    // Only programs without types come here by themselves.
+    if (joined === undefined) throw argumentTypeError('Service: "await Service.join(name)" makes one, not "new"');
     this.name = name;
     this.#joined = joined;
     const { members } = joined;
@@ -260,14 +281,19 @@ export class Service {
     return `the ${kind} ${show(name)} of the service ${show(this.name)}`;
   }
 
-  /** A service has no collective calls: its members come and go. */
-  barrier(): never {
-    throw noCollective('barrier', 'wait for a notification of a window, an entry of a queue, or a mutex');
-  }
+  /** A service has no collective calls: its members come and go. It throws `ERR_SERVICE`, with what to use instead. */
+  declare readonly barrier: () => never;
+  /** Collective, as `barrier`. */
+  declare readonly split: () => never;
 
-  /** A service has no collective calls. */
-  split(): never {
-    throw noCollective('split', 'join another service, of another name');
+  static {
+    for (const [call, instead] of Object.entries(COLLECTIVE)) {
+      const value = (): never => {
+        const why = 'a service has no collective calls, since its members come and go';
+        throw new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
+      };
+      Object.defineProperty(Service.prototype, call, { value });
+    }
   }
 
   #checkIn(call: string): void {
@@ -313,11 +339,6 @@ function checkListener(call: string, event: unknown, listener: unknown): void {
     throw argumentTypeError(`Service.${call}: the event must be 'join', 'leave' or 'death', not ${show(event)}`);
   if (typeof listener !== 'function')
     throw argumentTypeError(`Service.${call}: the listener must be a function, not ${show(listener)}`);
-}
-
-function noCollective(call: string, instead: string): RmaError {
-  const why = 'a service has no collective calls, since its members come and go';
-  return new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
 }
 
 /** What has to be told that the member leaves. */
