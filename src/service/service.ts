@@ -9,6 +9,7 @@ import { loadNative, nativeStatus } from '../native.ts';
 import { refuseUnknown } from '../options.ts';
 import { Catalogue, type Fact, fact, type Shape } from './catalogue.ts';
 import { checkService, type Joined, joinService } from './joining.ts';
+import { algorithmNumber, type LimiterOptions, readLimiterOptions, sayAlgorithm } from './limiter-options.ts';
 import { LockWords } from './lock-words.ts';
 import {
   factsOf,
@@ -19,12 +20,19 @@ import {
   type SharedMapOptions,
 } from './map/index.ts';
 import { type MemberEvent, MembershipNews } from './membership-news.ts';
-import { queueShape, type ServiceQueueOptions } from './queue-shape.ts';
-import { type LimiterOptions, RateLimiter, readLimiterOptions } from './rate-limiter.ts';
+import {
+  type QueueShape,
+  queueShape,
+  type ServiceQueueOptions,
+  type ValueQueueOptions,
+  valueQueueShape,
+} from './queue-shape.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
+import { TIMES_CODEC } from './sliding-windows.ts';
 import { ServiceWindow } from './window/service-window.ts';
 import { windowShape } from './window/window-shape.ts';
 
@@ -159,19 +167,37 @@ export class Service {
   }
 
   /**
-   * The queue of this name.
+   * The queue of this name: of typed arrays of one type and length, or of values, as JSON if `codec` says nothing else.
    * @param type the constructor of the entries' typed arrays
    * @param capacity the number of entries that fit, 1 … 2^24
-   * Errors: as `counter`, `ERR_TYPE`.
+   * Errors: as `counter`, `ERR_TYPE`, `ERR_SIZE` (more memory than there can be in one piece).
    */
-  async queue<T extends TypedArray>(
+  queue<T extends TypedArray>(
     name: string,
     type: TypedArrayConstructor<T>,
     capacity: number,
     options?: ServiceQueueOptions,
-  ): Promise<ServiceQueue<T>> {
+  ): Promise<ServiceQueue<T>>;
+  queue<V extends string = string>(
+    name: string,
+    options: ValueQueueOptions<V> & { readonly codec: 'string' },
+  ): Promise<ServiceQueue<V>>;
+  queue<V extends Uint8Array = Uint8Array>(
+    name: string,
+    options: ValueQueueOptions<V> & { readonly codec: 'bytes' },
+  ): Promise<ServiceQueue<V>>;
+  queue<V = unknown>(name: string, options: ValueQueueOptions<V>): Promise<ServiceQueue<V>>;
+  async queue(
+    name: string,
+    type: TypedArrayConstructor<TypedArray> | ValueQueueOptions,
+    capacity?: number,
+    options?: ServiceQueueOptions,
+  ): Promise<ServiceQueue> {
     const { members } = this.#joined;
-    const made = queueShape(this.places, type, capacity, options);
+    const made =
+      typeof type === 'object' && type !== null
+        ? valueQueueShape(this.places, type)
+        : (queueShape(this.places, type, capacity as number, options) as QueueShape<unknown>);
     return this.#open(name, made.shape, (memory, what) => new ServiceQueue(members, memory, what, made));
   }
 
@@ -207,16 +233,21 @@ export class Service {
     return this.#map('map', name, read, (map: SharedMap<V>) => map);
   }
 
-  /** The rate limiter of this name. Errors: as `counter`. */
+  /** The rate limiter of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
   async limiter(name: string, options: LimiterOptions): Promise<RateLimiter> {
-    const limits = readLimiterOptions(`Service.limiter(${show(name)})`, options);
-    const map = readMapOptions(`Service.limiter(${show(name)})`, { bytes: limits.bytes });
+    const call = `Service.limiter(${show(name)})`;
+    const limits = readLimiterOptions(call, options);
+    const { rate, per, bytes, longest, algorithm } = limits;
+    const codec = algorithm === 'sliding-window' ? TIMES_CODEC : undefined;
+    const map = readMapOptions(call, { bytes, ...(longest && { longest }), codec });
     const facts = [
-      fact('rate', limits.rate),
-      { value: limits.per, say: (per: number) => `per ${per} ms` },
-      fact('bytes', limits.bytes),
+      fact('rate', rate),
+      { value: per, say: (per: number) => `per ${per} ms` },
+      fact('bytes', bytes),
+      { value: algorithmNumber(algorithm), say: sayAlgorithm },
     ];
-    return this.#map('limiter', name, map, (full: SharedMap<number>) => new RateLimiter(full, limits), facts);
+    const make = (entries: SharedMap<never>) => new RateLimiter(this.#nameOf('limiter', name), entries, limits);
+    return this.#map('limiter', name, map, make, facts);
   }
 
   /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
