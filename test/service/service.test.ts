@@ -1,5 +1,6 @@
 /** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -211,8 +212,8 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     const worker = new Worker(PROGRAM, { argv: [name, 'hold'], stdout: true });
     await next(service, 'join');
     const mutex = await service.mutex('log');
-    const hits = await service.counter('hits');
-    while (hits.value < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    // It says so when it holds the mutex.
+    await once(worker.stdout, 'data');
     await expect(mutex.lock({ timeout: 100 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
     const died = next(service, 'death');
     await worker.terminate();
