@@ -198,7 +198,7 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     const lost = storm.said('p').filter((id) => !got.has(id));
     expect(lost.length).toBeLessThanOrEqual(storm.kills);
 
-    const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
+    const keeping = await service.queue<number[]>('keeping', { capacity: 64, longest: 40 });
     const rest: string[] = [];
     keeping.close();
     for (let found = await keeping.take(); found !== undefined; found = await keeping.take()) {
