@@ -1,6 +1,7 @@
 /** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -21,6 +22,12 @@ function next(service: Service, event: MemberEvent): Promise<Member> {
 /** A program whose listeners do something that they should not; it ends by itself. */
 async function ran(does: string, name: string): Promise<{ stdout: string; stderr: string }> {
   return promisify(execFile)(process.execPath, [LISTENER, does, name]);
+}
+
+/** Processes below one, by the kernel's list. */
+function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
+  return [...children.flatMap(childrenOf), ...children];
 }
 
 const LISTENER = fileURLToPath(new URL('../../build/programs/test/ranks/service-listener.js', import.meta.url));
@@ -123,6 +130,15 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     }
     for (const keep of [-1, Number.NaN, Number.POSITIVE_INFINITY, '1'])
       await expect(Service.join(name, { keep: keep as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
+  });
+
+  it('keeps its memory when its last member is ended with all of its children, as pm2 does', async () => {
+    const name = fresh();
+    const child = await member(name, 'kept');
+    for (const pid of childrenOf(child.pid!)) process.kill(pid, 'SIGKILL');
+    await killed(child);
+    const next = await join(name);
+    expect([next.place, (await next.counter('hits')).value]).toEqual([0, 3]);
   });
 
   it('does not take a stopped process for dead', async () => {
