@@ -81,7 +81,7 @@ const LAYERS = {
   structures: [...ranks, 'window/calls', 'window/creation', 'window/epochs', 'window/path'],
   service: [...ground, 'datatype', 'wait', 'start', 'service/map', 'service/window'],
   'service/map': [...ground, 'wait'],
-  'service/window': [...ground, 'datatype', 'wait', 'transfer/loads', 'sync/lock', 'service'],
+  'service/window': [...ground, 'datatype', 'wait', 'transfer/loads', 'sync/lock', 'window/calls', 'service'],
   'bsp/delivery': [...ranks, 'transfer/requests', 'trace', 'bsp'],
   bsp: [...ranks, 'trace', 'start', 'bsp/delivery', 'bsp/model'],
   'bsp/model': [...ground, 'datatype', 'collective', 'trace', 'bsp', 'bsp/delivery'],

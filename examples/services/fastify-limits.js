@@ -12,8 +12,8 @@ if (cluster.isPrimary) {
   for (let i = 0; i < 4; i++) cluster.fork();
   cluster.on('exit', () => cluster.fork());
 } else {
-  // 100 requests of each address in a second.
-  const limiter = await service.limiter('requests', { rate: 100, per: 1000 });
+  // 100 requests of each address in any second.
+  const limiter = await service.limiter('requests', { rate: 100, per: 1000, algorithm: 'sliding-window' });
   const app = fastify();
   app.addHook('onRequest', async (request, reply) => {
     const { allowed, remaining, retryAfter } = limiter.take(request.ip);

@@ -3,7 +3,8 @@
  * Four workers behind one port that share a counter, a map of sessions and a rate limiter, and that can crash:
  *
  *     node examples/services/workers.js [--port 8080] [--workers 4]
- *     pm2 start examples/services/workers.js -i 4 --wait-ready -- --port 8080      then: pm2 reload workers
+ *     pm2 start examples/services/ecosystem.config.cjs      then: pm2 reload workers
+ *     systemctl start workers                               with workers.service; then: systemctl reload workers
  *
  *     curl localhost:8080/          counts, in all workers together
  *     curl localhost:8080/crash     ends the worker that gets it; the others go on, and a new one takes its place
@@ -22,7 +23,24 @@ if (cluster.isPrimary) {
   // The memory stays while this process lives, also when all workers have crashed at once.
   await Service.join(`workers-${values.port}`);
   for (let i = 0; i < Number(values.workers); i++) cluster.fork();
-  cluster.on('exit', () => cluster.fork());
+
+  let isEnding = false;
+  const workers = () => Object.values(cluster.workers ?? {});
+  cluster.on('exit', (_, code) => {
+    if (isEnding && workers().length === 0) process.exit();
+    // Who ends with 0 was asked to.
+    if (!isEnding && code !== 0) cluster.fork();
+  });
+  // Each worker is replaced, and ends when its successor listens.
+  process.on('SIGHUP', () => {
+    for (const old of workers()) cluster.fork().once('listening', () => old?.process.kill('SIGINT'));
+  });
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => {
+      isEnding = true;
+      for (const worker of workers()) worker?.process.kill('SIGINT');
+    });
+  }
 } else {
   const service = await Service.join(`workers-${values.port}`);
   const hits = await service.counter('hits');
@@ -47,7 +65,8 @@ if (cluster.isPrimary) {
   // pm2 reload ends the worker before this one when this one is ready.
   server.listen(values.port, () => process.send?.('ready'));
 
-  process.once('SIGINT', () => {
+  process.on('SIGINT', () => {
+    if (isEnding) return;
     isEnding = true;
     // No new connections. `server.close` would also end those that wait for a request, which may be on its way.
     Server.prototype.close.call(server, async () => {

@@ -6,7 +6,7 @@
  * FREE, which the next one writes over, and perhaps pages of the file that nobody uses.
  */
 import { fstatSync } from 'node:fs';
-import { argumentTypeError, RmaError, show } from '../errors.ts';
+import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors.ts';
 import { Waiting } from '../wait/waiting.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import { asking, mostMemory } from './scarcity.ts';
@@ -82,6 +82,7 @@ export class Catalogue {
       const rule = `1 to ${NAME_BYTES} letters, digits, dots, dashes or underscores`;
       throw argumentTypeError(`${call}: a name must be ${rule}, not ${show(name)}`);
     }
+    this.#refuseUnmappable(call, name, shape);
     let row = this.#find(name);
     if (row === undefined) {
       const waiting = new Waiting(call, undefined, PATIENCE_MS);
@@ -99,6 +100,14 @@ export class Catalogue {
     if (at <= 0 || at + shape.bytes > fstatSync(memory.fd).size) throw this.#damaged(call, name);
     const map = (): ArrayBuffer => memory.native.memoryMap(memory.fd, at, shape.mapped ?? shape.bytes);
     return { memory: asking(call, this.#cannot('map', name, shape), map), at };
+  }
+
+  /** Before it is made: a name of which nobody can use what is behind it would stay. */
+  #refuseUnmappable(call: string, name: string, shape: Shape): void {
+    const { maxMapBytes } = this.#members.memory.native;
+    if ((shape.mapped ?? shape.bytes) <= maxMapBytes) return;
+    const why = `Node ${process.versions.node} can have ${maxMapBytes} in one piece; use Node 22 or later`;
+    throw argumentRangeError(`${call}: ${this.#cannot('make', name, shape)}: ${why}, or ask for less`, 'ERR_SIZE');
   }
 
   #cannot(does: string, name: string, { kind, bytes }: Shape): string {

@@ -14,6 +14,7 @@ import { ServiceQueue } from './service-queue.ts';
 import { ServiceWindow } from './window/service-window.ts';
 
 export { KeyvStore } from './keyv-store.ts';
+export type { Allowance, LimiterAlgorithm, LimiterOptions } from './limiter-options.ts';
 export type {
   CodecName,
   CodecOf,
@@ -27,8 +28,8 @@ export type {
   SharedMapStatistics,
 } from './map/index.ts';
 export type { MemberEvent } from './membership-news.ts';
-export type { ServiceQueueOptions } from './queue-shape.ts';
-export type { Allowance, LimiterOptions, RateLimiter } from './rate-limiter.ts';
+export type { ServiceQueueOptions, ValueQueueOptions } from './queue-shape.ts';
+export type { RateLimiter } from './rate-limiter.ts';
 export { Service, type ServiceOptions } from './service.ts';
 export type { ServiceCounter } from './service-counter.ts';
 export type { Member } from './service-members.ts';

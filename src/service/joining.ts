@@ -116,7 +116,7 @@ function enter(
     const members = [...(found === undefined ? [] : living), { pid: process.pid, fd: memory.fd }];
     let keeper: Keeper | undefined;
     try {
-      if (keep > 0) keeper = startKeeper(memory.fd, keep);
+      if (keep > 0) keeper = startKeeper(native, memory.fd, keep);
       // It has no place, and has the memory open like a member.
       if (keeper !== undefined) members.push(keeper.member);
       const notice = { version: VERSION, size: memory.places, device, inode, members };

@@ -17,10 +17,15 @@ export class KeyvStore {
   readonly opts = { dialect: 'redis', url: 'onesided:' };
   readonly #map: SharedMap<string>;
 
-  /** Errors: `ERR_ARG` (no map of a service). */
+  /** Errors: `ERR_ARG` (no map of a service, or one of bytes). */
   constructor(map: SharedMap<string>) {
     if (!(map instanceof SharedMap))
       throw argumentTypeError(`KeyvStore: map must be a map of a service, not ${show(map)}`);
+    // Keyv would take the errors of its calls for misses, unless told otherwise.
+    if (map.codec === 'bytes')
+      throw argumentTypeError(
+        'KeyvStore: the map must have the codec "string": Keyv gives text, and this map has bytes',
+      );
     this.#map = map;
   }
 

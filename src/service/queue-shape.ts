@@ -9,6 +9,8 @@ import {
 import { argumentRangeError, argumentTypeError, reading, show } from '../errors.ts';
 import { refuseUnknown } from '../options.ts';
 import { fact, type Shape } from './catalogue.ts';
+import { type CodecOf, readCodec, sayCodec } from './map/index.ts';
+import { type EntryForm, TypedEntries, ValueEntries } from './queue-entries.ts';
 
 /** The first word of the hands; those before it are the queue's (service-queue.ts). */
 export const HANDS = 64;
@@ -20,21 +22,43 @@ export const POSITION = 1;
 export const HAND_WORDS = 2;
 
 const MOST_ENTRIES = 2 ** 24;
+const DEFAULT_LONGEST = 1000;
+const MOST_LONGEST = 2 ** 26;
+/** In the catalogue, codes of codecs begin behind those of elements' types. */
+const CODECS = 100;
 
+/** Options of a queue of typed arrays. */
 export interface ServiceQueueOptions {
   /** The number of elements of an entry (default: 1). */
   readonly length?: number;
 }
 
-export interface QueueShape<T extends TypedArray> {
-  readonly shape: Shape;
-  readonly type: TypedArrayConstructor<T>;
-  readonly typeCode: number;
+/** Options of a queue of values. All members give the same. */
+export interface ValueQueueOptions<V = unknown> {
+  /** The number of entries that fit, 1 … 2^24. */
   readonly capacity: number;
-  readonly length: number;
+  /**
+   * How entries become bytes: `json` (default), `string`, `bytes` (`Uint8Array`), `structured` (what `structuredClone`
+   * copies), or functions of the program's own.
+   */
+  readonly codec?: CodecOf<V>;
+  /**
+   * Bytes of the longest entry, up to 64 MiB (default: 1,000). The queue has room for `capacity` of them, and for 16 of
+   * each place.
+   */
+  readonly longest?: number;
 }
 
-/** What a queue is made with, checked. */
+export interface QueueShape<T> {
+  readonly shape: Shape;
+  readonly capacity: number;
+  /** Elements of an entry; of values, bytes of the longest. */
+  readonly length: number;
+  readonly layout: QueueLayout;
+  readonly entries: EntryForm<T>;
+}
+
+/** What a queue of typed arrays is made with, checked. */
 export function queueShape<T extends TypedArray>(
   places: number,
   type: TypedArrayConstructor<T>,
@@ -42,20 +66,56 @@ export function queueShape<T extends TypedArray>(
   options: ServiceQueueOptions | undefined,
 ): QueueShape<T> {
   const call = 'Service.queue';
-  if (!isTypedArrayConstructor(type))
-    throw argumentTypeError(`${call}: type must be the constructor of a typed array, not ${show(type)}`, 'ERR_TYPE');
+  if (!isTypedArrayConstructor(type)) {
+    const rule = 'give the constructor of a typed array and a capacity, or { capacity, codec } for values';
+    throw argumentTypeError(`${call}: ${rule}, not ${show(type)}`, 'ERR_TYPE');
+  }
   if (options !== undefined && (typeof options !== 'object' || options === null))
     throw argumentTypeError(`${call}: options must be { length }, not ${show(options)}`);
   if (options !== undefined) refuseUnknown(call, 'the options', options, ['length']);
   const length = reading(call, 'length of the options', () => options?.length ?? 1);
-  const entry = checked(call, 'the length of an entry', length, 2 ** 30);
-  const entries = checked(call, 'capacity', capacity, MOST_ENTRIES);
-  const typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
-  const bytes = layoutOf(places, entries, entry * type.BYTES_PER_ELEMENT).bytes;
-  if (bytes > 2 ** 40) throw argumentRangeError(`${call}: ${entries} entries of ${entry} elements are too many bytes`);
-  const typeOf = { value: typeCode, say: (code: number) => `entries of ${arrayOf(code)?.name ?? 'another type'}` };
-  const facts = [fact('capacity', entries), fact('length', entry), typeOf];
-  return { shape: { kind: 'queue', bytes, facts }, type, typeCode, capacity: entries, length: entry };
+  const elements = checked(call, 'the length of an entry', length, 2 ** 30);
+  const code = typeCodeOf(new type(new ArrayBuffer(0)));
+  const entries = new TypedEntries(type, code, elements);
+  return shapeOf(call, places, capacity, fact('length', elements), elements, code, entries);
+}
+
+/** What a queue of values is made with, checked. */
+export function valueQueueShape<V>(places: number, options: ValueQueueOptions<V>): QueueShape<V> {
+  const call = 'Service.queue';
+  refuseUnknown(call, 'the options', options, ['capacity', 'codec', 'longest']);
+  const read = reading(call, 'the options', () => {
+    const { capacity, codec, longest = DEFAULT_LONGEST } = options;
+    return { capacity, codec, longest };
+  });
+  const longest = checked(call, 'longest', read.longest, MOST_LONGEST);
+  const codec = readCodec(call, read.codec);
+  const entries = new ValueEntries<V>(codec, longest);
+  const code = CODECS + codec.number;
+  return shapeOf(call, places, read.capacity, fact('longest', longest), longest, code, entries);
+}
+
+function shapeOf<T>(
+  call: string,
+  places: number,
+  capacity: unknown,
+  lengthFact: { value: number; say(value: number): string },
+  length: number,
+  code: number,
+  entries: EntryForm<T>,
+): QueueShape<T> {
+  const count = checked(call, 'capacity', capacity, MOST_ENTRIES);
+  const layout = layoutOf(places, count, entries.bytes);
+  if (layout.bytes > 2 ** 40)
+    throw argumentRangeError(`${call}: ${count} entries of ${entries.bytes} bytes are too many bytes`);
+  const facts = [{ value: code, say: sayEntries }, fact('capacity', count), lengthFact];
+  return { shape: { kind: 'queue', bytes: layout.bytes, facts }, capacity: count, length, layout, entries };
+}
+
+function sayEntries(code: number): string {
+  return code >= CODECS
+    ? `values of ${sayCodec(code - CODECS)}`
+    : `entries of ${arrayOf(code)?.name ?? 'another type'}`;
 }
 
 function checked(call: string, what: string, value: unknown, most: number): number {
@@ -74,7 +134,7 @@ export interface QueueLayout {
   readonly bytes: number;
 }
 
-export function layoutOf(places: number, capacity: number, entryBytes: number): QueueLayout {
+function layoutOf(places: number, capacity: number, entryBytes: number): QueueLayout {
   const stride = Math.ceil(entryBytes / 8) * 8;
   const hands = Math.ceil((4 * (HANDS + places * HANDS_EACH * HAND_WORDS)) / 64) * 64;
   const slots = hands + places * HANDS_EACH * stride;

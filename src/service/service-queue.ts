@@ -11,25 +11,19 @@
  * a moment; if that member dies, too, both have the same POSITION, and are taken for one. A member all of whose hands
  * are full of what dead ones at its place have left takes one of those over where it is: NAME changes, in one store.
  *
+ * Whoever gives an entry back leaves it in its hand under a name that no member has, and GIVEN + 1: so it goes the way
+ * of those that the dead have left. Who dies between these two stores has rung NEWS, where all look again.
+ *
  * Members that wait sleep on PUSHES (POPS), which rises with each push (pop, take) if WAIT_FOR… says that some wait: it
  * counts them before they look. They sleep for `LOOK_MS` at most, since the one that was woken may have died. (A member
  * that dies while it waits stays in the count, which costs the others a system call each time.)
  */
-import { ownView, type TypedArray, typeCodeOf } from '../datatype/base-types.ts';
-import { argumentRangeError, argumentTypeError, RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import type { WaitOptions } from '../wait/operation.ts';
 import { Pauses } from '../wait/pauses.ts';
 import { Waiting } from '../wait/waiting.ts';
-import {
-  HAND_WORDS,
-  HANDS,
-  HANDS_EACH,
-  layoutOf,
-  NAME,
-  POSITION,
-  type QueueLayout,
-  type QueueShape,
-} from './queue-shape.ts';
+import type { EntryForm } from './queue-entries.ts';
+import { HAND_WORDS, HANDS, HANDS_EACH, NAME, POSITION, type QueueLayout, type QueueShape } from './queue-shape.ts';
 import { PATIENCE_MS, RobustLock } from './robust-lock.ts';
 import type { Members } from './service-members.ts';
 import { Header } from './service-memory.ts';
@@ -39,6 +33,7 @@ const LOCK = 0;
 const HEAD = 16;
 const TAIL = 17;
 const CLOSED = 18;
+const GIVEN = 19;
 const PUSHES = 32;
 const WAIT_FOR_PUSH = 33;
 const POPS = 48;
@@ -46,22 +41,27 @@ const WAIT_FOR_POP = 49;
 /** Milliseconds after which a member that waits looks again. */
 const LOOK_MS = 250;
 
+/** In place of a name, in the hand of an entry that was given back: of no place, so of no member that lives. */
+const NOBODY = 1 << 10;
+
 /** An entry that this member has taken, and that is given again if it dies before `done`. */
 export interface Taken<T> {
   readonly entry: T;
-  /** Whether a member that had taken it has died. */
+  /** Whether a member that had taken it has died, or has given it back. */
   readonly again: boolean;
-  /** Never waits for others; a second call does nothing. */
+  /** Never waits for others; a second call of one of these, or of the other one, does nothing. */
   done(): void;
+  /** Whoever takes next gets the entry, before those in the queue: also this member. Never waits for others. */
+  giveBack(): void;
 }
 
-export class ServiceQueue<T extends TypedArray = TypedArray> {
+export class ServiceQueue<T = unknown> {
   /** The number of entries that fit. */
   readonly capacity: number;
-  /** The number of elements of an entry. */
+  /** The number of elements of an entry; of a queue of values, the bytes of the longest. */
   readonly entryLength: number;
   readonly #members: Members;
-  readonly #made: QueueShape<T>;
+  readonly #entries: EntryForm<T>;
   readonly #layout: QueueLayout;
   readonly #words: Int32Array;
   readonly #bytes: Uint8Array;
@@ -69,17 +69,18 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   readonly #what: string;
   readonly #pushed: WordSleeper;
   readonly #popped: WordSleeper;
-  /** NEWS of the members when no dead one had anything in a hand. */
+  /** NEWS of the members, and GIVEN, when no hand had anything that is to be given again. */
   #looked = -1;
+  #given = 0;
 
   /** @param what for messages */
   constructor(members: Members, memory: ArrayBuffer, what: string, made: QueueShape<T>) {
     const { native, places } = members.memory;
     this.#members = members;
-    this.#made = made;
+    this.#entries = made.entries;
     this.capacity = made.capacity;
     this.entryLength = made.length;
-    this.#layout = layoutOf(places, made.capacity, made.length * made.type.BYTES_PER_ELEMENT);
+    this.#layout = made.layout;
     this.#words = new Int32Array(memory, 0, HANDS + places * HANDS_EACH * HAND_WORDS);
     this.#bytes = new Uint8Array(memory);
     this.#lock = new RobustLock(this.#words, LOCK, members);
@@ -109,32 +110,33 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * Waits until the queue has room, and appends an entry. Errors: `ERR_TYPE`, `ERR_SIZE` (entry), `ERR_ARG` (options),
-   * `ERR_SERVICE` (closed), `ERR_RMA_TIMEOUT`, the signal's reason. After an error the entry is not in the queue.
+   * Waits until the queue has room, and appends an entry. Errors: `ERR_TYPE`, `ERR_SIZE` (entry), `ERR_ARG` (options;
+   * a value for which the codec has no form), `ERR_SERVICE` (closed), `ERR_RMA_TIMEOUT`, the signal's reason. After an
+   * error the entry is not in the queue.
    */
   async push(entry: T, options?: WaitOptions): Promise<void> {
     const call = 'ServiceQueue.push';
     // A copy: the caller may change the entry while the call waits.
-    const own = this.#entryOf(call, entry).slice();
+    const own = this.#entries.write(call, this.#what, entry).slice();
     await this.#await(new Waiting(call, options), POPS, WAIT_FOR_POP, this.#popped, () => this.#place(call, own, true));
   }
 
   /** As `push`, and blocks the thread. @param options without `timeout`: 10 s */
   pushSync(entry: T, options?: WaitOptions): void {
     const call = 'ServiceQueue.pushSync';
-    const own = this.#entryOf(call, entry);
+    const own = this.#entries.write(call, this.#what, entry);
     this.#block(new Waiting(call, options, PATIENCE_MS), POPS, WAIT_FOR_POP, () => this.#place(call, own));
   }
 
   /** Appends an entry if the queue has room, and returns whether it did. Errors: as `push`. */
   tryPush(entry: T): boolean {
     const call = 'ServiceQueue.tryPush';
-    return this.#place(call, this.#entryOf(call, entry)) === true;
+    return this.#place(call, this.#entries.write(call, this.#what, entry)) === true;
   }
 
   /**
    * Waits for an entry and removes it: if this member dies behind that, the entry is lost. Errors: `ERR_ARG`,
-   * `ERR_RMA_TIMEOUT`, the signal's reason.
+   * `ERR_RMA_TIMEOUT`, the signal's reason, `ERR_DAMAGED` (a member has written over a value, which is gone then).
    * @returns `undefined` once the queue is closed and empty
    */
   async pop(options?: WaitOptions): Promise<T | undefined> {
@@ -164,6 +166,25 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     return this.#take(new Waiting('ServiceQueue.take', options), true);
   }
 
+  /**
+   * Iterates over the entries with `take`, until the queue is closed and empty: an entry is done when the loop asks for
+   * the next one. Whoever leaves the loop otherwise (`break`, `return`, an error) gives its entry back, if it has not
+   * called `done` before. Errors: as `take`.
+   * @param options of each `take`
+   */
+  async *takes(options?: WaitOptions): AsyncGenerator<Taken<T>, void, undefined> {
+    for (;;) {
+      const taken = await this.take(options);
+      if (taken === undefined) return;
+      try {
+        yield taken;
+        taken.done();
+      } finally {
+        taken.giveBack();
+      }
+    }
+  }
+
   /** Iterates over the entries with `pop`, until the queue is closed and empty. */
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void, undefined> {
     for (;;) {
@@ -185,18 +206,6 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   left(): void {
     this.#pushed.close();
     this.#popped.close();
-  }
-
-  #entryOf(call: string, entry: T): Uint8Array {
-    const own = ownView(call, 'entry', entry);
-    const { type, typeCode, length } = this.#made;
-    if (typeCodeOf(own) !== typeCode)
-      throw argumentTypeError(`${call}: entries of ${this.#what} must be of type ${type.name}`, 'ERR_TYPE');
-    if (own.length !== length) {
-      const rule = `entries of ${this.#what} must have ${length} elements`;
-      throw argumentRangeError(`${call}: ${rule}, not ${own.length}`, 'ERR_SIZE');
-    }
-    return new Uint8Array(own.buffer, own.byteOffset, own.byteLength);
   }
 
   async #take(waiting: Waiting, holds: boolean): Promise<Taken<T> | undefined> {
@@ -279,37 +288,68 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
   #remove(call: string, holds: boolean, later = false): Taken<T> | 'over' | undefined | typeof BUSY {
     const words = this.#words;
     if (!this.#enter(call, later)) return BUSY;
-    let taken: Taken<T>;
+    let bytes: Uint8Array<ArrayBuffer>;
+    let again: boolean;
+    let position: number;
+    let hand: number | undefined;
     try {
-      const oldest = this.#leftByTheDead();
+      const oldest = this.#leftByOthers();
       const head = Atomics.load(words, HEAD);
       const isEmpty = head === Atomics.load(words, TAIL);
       if (oldest === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
-      const hand = holds ? this.#freeHand(call) : undefined;
+      hand = holds ? this.#freeHand(call) : undefined;
       // Without an empty hand, what a dead member has left in one of this place is given again, where it is.
       const left = hand !== undefined && Atomics.load(words, hand + NAME) !== 0 ? hand : oldest;
-      const position = left === undefined ? head : words[left + POSITION];
+      position = left === undefined ? head : words[left + POSITION];
       const from = left === undefined ? this.#slotAt(head) : this.#inHandAt(left);
-      const entry = this.#copied(from);
+      bytes = this.#copied(from);
+      again = left !== undefined;
       if (hand !== undefined) this.#hold(hand, position, from);
       if (left === undefined) Atomics.store(words, HEAD, (head + 1) | 0);
       else this.#clear(position, hand);
-      taken = { entry, again: left !== undefined, done: () => this.#done(hand, position) };
     } finally {
       this.#lock.release();
     }
     if (Atomics.load(words, WAIT_FOR_POP) > 0) this.#ring(POPS, 1);
-    return taken;
+    return this.#taken(call, bytes, again, hand, position);
   }
 
-  /** A hand of a dead member with an entry that is not in the queue any more. */
-  #leftByTheDead(): number | undefined {
+  /** Runs the program's codec, so the queue's lock is free. */
+  #taken(
+    call: string,
+    bytes: Uint8Array<ArrayBuffer>,
+    again: boolean,
+    hand: number | undefined,
+    position: number,
+  ): Taken<T> {
+    let isOver = false;
+    const end = (name: number) => (): void => {
+      if (isOver) return;
+      isOver = true;
+      if (hand !== undefined) this.#letGo(hand, position, name);
+    };
+    const done = end(0);
+    let entry: T;
+    try {
+      entry = this.#entries.read(call, this.#what, bytes);
+    } catch (error) {
+      // Whoever got it again could not read it either.
+      done();
+      throw error;
+    }
+    return { entry, again, done, giveBack: end(NOBODY) };
+  }
+
+  /** A hand of a dead member, or one that was given back, with an entry that is not in the queue any more. */
+  #leftByOthers(): number | undefined {
     const words = this.#words;
     const news = Atomics.load(this.#members.memory.header, Header.NEWS);
-    if (news === this.#looked) return undefined;
+    const given = Atomics.load(words, GIVEN);
+    if (news === this.#looked && given === this.#given) return undefined;
     const head = Atomics.load(words, HEAD);
     for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) if (this.#isLeft(hand, head)) return hand;
     this.#looked = news;
+    this.#given = given;
     return undefined;
   }
 
@@ -355,16 +395,20 @@ export class ServiceQueue<T extends TypedArray = TypedArray> {
     Atomics.store(this.#words, hand + NAME, this.#members.name);
   }
 
-  #done(hand: number | undefined, position: number): void {
-    if (hand === undefined || this.#words[hand + POSITION] !== position) return;
-    Atomics.compareExchange(this.#words, hand + NAME, this.#members.name, 0);
+  /** @param name 0 if the entry is done, or `NOBODY` */
+  #letGo(hand: number, position: number, name: number): void {
+    const words = this.#words;
+    if (words[hand + POSITION] !== position) return;
+    const mine = this.#members.name;
+    if (Atomics.compareExchange(words, hand + NAME, mine, name) !== mine || name === 0) return;
+    Atomics.add(words, GIVEN, 1);
+    if (Atomics.load(words, WAIT_FOR_PUSH) > 0) this.#ring(PUSHES, 1);
   }
 
-  #copied(from: number): T {
-    const { type, length } = this.#made;
-    const buffer = new ArrayBuffer(length * type.BYTES_PER_ELEMENT);
-    new Uint8Array(buffer).set(this.#bytes.subarray(from, from + buffer.byteLength));
-    return new type(buffer);
+  #copied(from: number): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(this.#entries.bytes);
+    bytes.set(this.#bytes.subarray(from, from + bytes.length));
+    return bytes;
   }
 
   #slotAt(position: number): number {

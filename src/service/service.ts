@@ -9,6 +9,7 @@ import { loadNative, nativeStatus } from '../native.ts';
 import { refuseUnknown } from '../options.ts';
 import { Catalogue, type Fact, fact, type Shape } from './catalogue.ts';
 import { checkService, type Joined, joinService } from './joining.ts';
+import { algorithmNumber, type LimiterOptions, readLimiterOptions, sayAlgorithm } from './limiter-options.ts';
 import { LockWords } from './lock-words.ts';
 import {
   factsOf,
@@ -19,12 +20,19 @@ import {
   type SharedMapOptions,
 } from './map/index.ts';
 import { type MemberEvent, MembershipNews } from './membership-news.ts';
-import { queueShape, type ServiceQueueOptions } from './queue-shape.ts';
-import { type LimiterOptions, RateLimiter, readLimiterOptions } from './rate-limiter.ts';
+import {
+  type QueueShape,
+  queueShape,
+  type ServiceQueueOptions,
+  type ValueQueueOptions,
+  valueQueueShape,
+} from './queue-shape.ts';
+import { RateLimiter } from './rate-limiter.ts';
 import { COUNTER, ServiceCounter } from './service-counter.ts';
 import type { Member } from './service-members.ts';
 import { MUTEX, ServiceMutex } from './service-mutex.ts';
 import { ServiceQueue } from './service-queue.ts';
+import { TIMES_CODEC } from './sliding-windows.ts';
 import { ServiceWindow } from './window/service-window.ts';
 import { windowShape } from './window/window-shape.ts';
 
@@ -37,6 +45,25 @@ export interface ServiceOptions {
    */
   readonly keep?: number;
 }
+
+const WAIT = 'wait for a notification of a window, an entry of a queue, or a mutex';
+const JOIN = 'join another service, of another name';
+
+/** Calls of communicators, and what to do instead. */
+const COLLECTIVE = {
+  barrier: WAIT,
+  barrierSync: WAIT,
+  split: JOIN,
+  splitSync: JOIN,
+  splitType: JOIN,
+  splitTypeSync: JOIN,
+  dup: JOIN,
+  dupSync: JOIN,
+  shrink: "a place that is free again is the next member's; members() says who is there",
+  shrinkSync: "a place that is free again is the next member's; members() says who is there",
+  agree: 'keep what all agree on in a map or a counter',
+  agreeSync: 'keep what all agree on in a map or a counter',
+} as const;
 
 /**
  * A member's view of a service. It tells of other members: `join`, `leave` (it has left, or ended with exit code 0) and
@@ -86,6 +113,8 @@ export class Service {
   }
 
   private constructor(name: string, joined: Joined) {
+    // Only programs without types come here by themselves.
+    if (joined === undefined) throw argumentTypeError('Service: "await Service.join(name)" makes one, not "new"');
     this.name = name;
     this.#joined = joined;
     const { members } = joined;
@@ -138,19 +167,37 @@ export class Service {
   }
 
   /**
-   * The queue of this name.
+   * The queue of this name: of typed arrays of one type and length, or of values, as JSON if `codec` says nothing else.
    * @param type the constructor of the entries' typed arrays
    * @param capacity the number of entries that fit, 1 … 2^24
-   * Errors: as `counter`, `ERR_TYPE`.
+   * Errors: as `counter`, `ERR_TYPE`, `ERR_SIZE` (more memory than there can be in one piece).
    */
-  async queue<T extends TypedArray>(
+  queue<T extends TypedArray>(
     name: string,
     type: TypedArrayConstructor<T>,
     capacity: number,
     options?: ServiceQueueOptions,
-  ): Promise<ServiceQueue<T>> {
+  ): Promise<ServiceQueue<T>>;
+  queue<V extends string = string>(
+    name: string,
+    options: ValueQueueOptions<V> & { readonly codec: 'string' },
+  ): Promise<ServiceQueue<V>>;
+  queue<V extends Uint8Array = Uint8Array>(
+    name: string,
+    options: ValueQueueOptions<V> & { readonly codec: 'bytes' },
+  ): Promise<ServiceQueue<V>>;
+  queue<V = unknown>(name: string, options: ValueQueueOptions<V>): Promise<ServiceQueue<V>>;
+  async queue(
+    name: string,
+    type: TypedArrayConstructor<TypedArray> | ValueQueueOptions,
+    capacity?: number,
+    options?: ServiceQueueOptions,
+  ): Promise<ServiceQueue> {
     const { members } = this.#joined;
-    const made = queueShape(this.places, type, capacity, options);
+    const made =
+      typeof type === 'object' && type !== null
+        ? valueQueueShape(this.places, type)
+        : (queueShape(this.places, type, capacity as number, options) as QueueShape<unknown>);
     return this.#open(name, made.shape, (memory, what) => new ServiceQueue(members, memory, what, made));
   }
 
@@ -186,16 +233,21 @@ export class Service {
     return this.#map('map', name, read, (map: SharedMap<V>) => map);
   }
 
-  /** The rate limiter of this name. Errors: as `counter`. */
+  /** The rate limiter of this name. Errors: as `counter`, `ERR_SIZE` (bytes). */
   async limiter(name: string, options: LimiterOptions): Promise<RateLimiter> {
-    const limits = readLimiterOptions(`Service.limiter(${show(name)})`, options);
-    const map = readMapOptions(`Service.limiter(${show(name)})`, { bytes: limits.bytes });
+    const call = `Service.limiter(${show(name)})`;
+    const limits = readLimiterOptions(call, options);
+    const { rate, per, bytes, longest, algorithm } = limits;
+    const codec = algorithm === 'sliding-window' ? TIMES_CODEC : undefined;
+    const map = readMapOptions(call, { bytes, ...(longest && { longest }), codec });
     const facts = [
-      fact('rate', limits.rate),
-      { value: limits.per, say: (per: number) => `per ${per} ms` },
-      fact('bytes', limits.bytes),
+      fact('rate', rate),
+      { value: per, say: (per: number) => `per ${per} ms` },
+      fact('bytes', bytes),
+      { value: algorithmNumber(algorithm), say: sayAlgorithm },
     ];
-    return this.#map('limiter', name, map, (full: SharedMap<number>) => new RateLimiter(full, limits), facts);
+    const make = (entries: SharedMap<never>) => new RateLimiter(this.#nameOf('limiter', name), entries, limits);
+    return this.#map('limiter', name, map, make, facts);
   }
 
   /** Leaves the service; its memory stays while another member is there. A second call does nothing. */
@@ -260,14 +312,19 @@ export class Service {
     return `the ${kind} ${show(name)} of the service ${show(this.name)}`;
   }
 
-  /** A service has no collective calls: its members come and go. */
-  barrier(): never {
-    throw noCollective('barrier', 'wait for a notification of a window, an entry of a queue, or a mutex');
-  }
+  /** A service has no collective calls: its members come and go. It throws `ERR_SERVICE`, with what to use instead. */
+  declare readonly barrier: () => never;
+  /** Collective, as `barrier`. */
+  declare readonly split: () => never;
 
-  /** A service has no collective calls. */
-  split(): never {
-    throw noCollective('split', 'join another service, of another name');
+  static {
+    for (const [call, instead] of Object.entries(COLLECTIVE)) {
+      const value = (): never => {
+        const why = 'a service has no collective calls, since its members come and go';
+        throw new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
+      };
+      Object.defineProperty(Service.prototype, call, { value });
+    }
   }
 
   #checkIn(call: string): void {
@@ -313,11 +370,6 @@ function checkListener(call: string, event: unknown, listener: unknown): void {
     throw argumentTypeError(`Service.${call}: the event must be 'join', 'leave' or 'death', not ${show(event)}`);
   if (typeof listener !== 'function')
     throw argumentTypeError(`Service.${call}: the listener must be a function, not ${show(listener)}`);
-}
-
-function noCollective(call: string, instead: string): RmaError {
-  const why = 'a service has no collective calls, since its members come and go';
-  return new RmaError('ERR_SERVICE', `Service.${call}: ${why}; ${instead}`);
 }
 
 /** What has to be told that the member leaves. */

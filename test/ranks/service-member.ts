@@ -1,17 +1,18 @@
 /**
  * A member of a service that does one thing, says "ready" and waits for its end.
  *
- *     service-member.js NAME hold|take|end|stop|exclusive|shared|all|accumulate|notified
+ *     service-member.js NAME hold|take|jobs|end|kept|stop|exclusive|shared|all|accumulate|notified
  *
- * `stop` stops this process inside `update` of a map; `exclusive`, `shared` and `all` hold locks of a window, and have
- * stored in the part at place 0; `accumulate` adds to all of that part for ever; `notified` waits for a notification.
+ * `jobs` does jobs up to the one with the number 2, which it never ends; `kept` has its memory kept; `stop` stops this
+ * process inside `update` of a map; `exclusive`, `shared` and `all` hold locks of a window, and have stored in the part
+ * at place 0; `accumulate` adds to all of that part for ever; `notified` waits for a notification.
  */
 import { writeSync } from 'node:fs';
 import { Lock, Op } from 'onesided';
 import { Service } from 'onesided/service';
 
 const [name, does] = process.argv.slice(2) as [string, string];
-const service = await Service.join(name);
+const service = await Service.join(name, does === 'kept' ? { keep: 30 } : undefined);
 const hits = await service.counter('hits');
 hits.add(3);
 if (does === 'hold') await (await service.mutex('log')).lock();
@@ -21,6 +22,14 @@ if (does === 'take') {
   (await queue.take())!.done();
   await queue.take();
   await queue.take();
+}
+if (does === 'jobs') {
+  const jobs = await service.queue<{ n: number }>('jobs', { capacity: 8 });
+  for await (const { entry } of jobs.takes()) {
+    if (entry.n < 2) continue;
+    writeSync(1, 'ready\n');
+    await new Promise(() => {});
+  }
 }
 if (does === 'stop') {
   const map = await service.map<number>('numbers', { bytes: 1 << 20 });

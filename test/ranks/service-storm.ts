@@ -6,7 +6,7 @@
  *     c            a has been added to
  *     m | x PLACE  both numbers under the mutex have been raised; before that, they were made equal after a death
  *     p ID | o ID  an entry was pushed to the queue of entries that may be lost, or popped
- *     P ID | O ID | D ID   the same for entries that must not: pushed, taken, done
+ *     P ID | O ID | D ID   the same for entries that must not: pushed, taken (and perhaps given back), done
  *     s KEY        a new key was set; its value is the key
  *     i | l        a number of the map was raised; a call was allowed
  *     w            an element of a window was raised
@@ -46,7 +46,7 @@ const counter = await service.counter('counter');
 const [left, right] = [await service.counter('left'), await service.counter('right')];
 const mutex = await service.mutex('mutex');
 const losing = await service.queue('losing', Int32Array, 64, { length: 2 });
-const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
+const keeping = await service.queue<number[]>('keeping', { capacity: 64, longest: 40 });
 const map = await service.map<string | number>('map', { bytes: 64 << 20 });
 const limiter = await service.limiter('limiter', { rate: 1000, per: 1e9 });
 const numbers = await service.window('numbers', Int32Array, 16);
@@ -136,7 +136,7 @@ const calls = [
   },
   () => {
     const mine = entry();
-    if (keeping.tryPush(mine)) say(`P ${words(mine)}`);
+    if (keeping.tryPush([...mine])) say(`P ${words(mine)}`);
   },
   () => {
     const key = `${process.pid}.${next++}`;
@@ -161,6 +161,10 @@ const calls = [
     if (taken === undefined) return;
     say(`O ${words(taken.entry)}`);
     if (random(8) === 0) await new Promise((resolve) => setTimeout(resolve, random(5)));
+    if (random(4) === 0) {
+      taken.giveBack();
+      return;
+    }
     taken.done();
     say(`D ${words(taken.entry)}`);
   },

@@ -62,6 +62,8 @@ describe.skipIf(loadNative() === undefined)('a store of Keyv', () => {
 
   it('refuses what is no map, and says why a value does not fit', async () => {
     expect(() => new KeyvStore(new Map() as never)).toThrow(/must be a map of a service/);
+    const bytes = await (await join(fresh())).map('cache', { bytes: 1 << 20, codec: 'bytes' });
+    expect(() => new KeyvStore(bytes as never)).toThrow(/the map must have the codec "string"/);
     const [store] = await stores();
     await expect(store.set('k', 'x'.repeat(1 << 20))).rejects.toMatchObject({ code: 'ERR_SIZE' });
   });

@@ -43,6 +43,24 @@ const CASES: [
     /queue with entries of Int32Array.*asks for entries of Float32Array/,
   ],
   [
+    'type',
+    (s) => s.queue('x', Int32Array, 5),
+    (s) => s.queue('x', { capacity: 5 }),
+    /queue with entries of Int32Array.*asks for values of codec "json"/,
+  ],
+  [
+    'codec',
+    (s) => s.queue('x', { capacity: 5, codec: 'bytes' }),
+    (s) => s.queue('x', { capacity: 5 }),
+    /queue with values of codec "bytes".*asks for values of codec "json"/,
+  ],
+  [
+    'longest',
+    (s) => s.queue('x', { capacity: 5 }),
+    (s) => s.queue('x', { capacity: 5, longest: 99 }),
+    /queue with longest 1000.*asks for longest 99/,
+  ],
+  [
     'bytes',
     (s) => s.map('x', { bytes }),
     (s) => s.map('x', { bytes: bytes + 1 }),

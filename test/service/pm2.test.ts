@@ -1,6 +1,6 @@
 /**
- * `pm2 reload` of the example while clients ask: no request fails, and all are counted. pm2 is one in the path, or in
- * the folder that ONESIDED_BENCH_PEERS names; it has a folder, and so a daemon, of its own.
+ * `pm2 reload` of the example, by its ecosystem file, while clients ask: no request fails, and all are counted. pm2 is
+ * one in the path, or in the folder that ONESIDED_BENCH_PEERS names; it has a folder, and so a daemon, of its own.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { loadNative } from '../../src/native.ts';
 import { freePort } from '../support/ports.ts';
 import { Client } from './http-clients.ts';
 
-const EXAMPLE = fileURLToPath(new URL('../../examples/services/workers.js', import.meta.url));
+const ECOSYSTEM = fileURLToPath(new URL('../../examples/services/ecosystem.config.cjs', import.meta.url));
 const RELOADS = 3;
 const CLIENTS = 8;
 
@@ -33,9 +33,9 @@ it.skipIf(loadNative() === undefined)('pm2 reload under load: no request fails',
   const program = findPm2();
   if (program === undefined) return skip('pm2 is not installed: npm install --global pm2');
   const home = mkdtempSync(join(tmpdir(), 'onesided-pm2-'));
-  const pm2 = (...args: string[]): Promise<unknown> =>
-    promisify(execFile)(program, args, { env: { ...process.env, PM2_HOME: home }, timeout: 60_000 });
   const port = await freePort();
+  const env = { ...process.env, PM2_HOME: home, PORT: String(port), WORKERS: '2' };
+  const pm2 = (...args: string[]): Promise<unknown> => promisify(execFile)(program, args, { env, timeout: 60_000 });
   let isOver = false;
 
   async function client(number: number): Promise<Answer[]> {
@@ -48,15 +48,14 @@ it.skipIf(loadNative() === undefined)('pm2 reload under load: no request fails',
   }
 
   try {
-    const app = `workers-${port}`;
-    await pm2('start', EXAMPLE, '--name', app, '-i', '2', '--wait-ready', '--', '--port', String(port));
+    await pm2('start', ECOSYSTEM);
     const clients = Promise.all(Array.from({ length: CLIENTS }, (_, i) => client(i)));
     clients.catch(() => {
       isOver = true;
     });
     for (let i = 0; i < RELOADS; i++) {
       await sleep(1000);
-      await pm2('reload', app);
+      await pm2('reload', 'workers');
     }
     await sleep(1000);
     isOver = true;

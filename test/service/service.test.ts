@@ -1,5 +1,7 @@
 /** Services: who may join, what stands behind a name, and what becomes of it when members leave and die. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
@@ -20,6 +22,11 @@ function next(service: Service, event: MemberEvent): Promise<Member> {
 /** A program whose listeners do something that they should not; it ends by itself. */
 async function ran(does: string, name: string): Promise<{ stdout: string; stderr: string }> {
   return promisify(execFile)(process.execPath, [LISTENER, does, name]);
+}
+
+/** The processes that a process has started and that run, by the kernel's list. */
+function childrenOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1');
 }
 
 const LISTENER = fileURLToPath(new URL('../../build/programs/test/ranks/service-listener.js', import.meta.url));
@@ -124,6 +131,16 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
       await expect(Service.join(name, { keep: keep as number })).rejects.toMatchObject({ code: 'ERR_ARG' });
   });
 
+  it('keeps its memory when its last member is ended with all of its children, as pm2 does', async () => {
+    const name = fresh();
+    const child = await member(name, 'kept');
+    // What started the process that keeps it may be ending still.
+    await expect.poll(() => childrenOf(child.pid!), { timeout: 30_000 }).toEqual('');
+    await killed(child);
+    const next = await join(name);
+    expect([next.place, (await next.counter('hits')).value]).toEqual([0, 3]);
+  });
+
   it('does not take a stopped process for dead', async () => {
     const name = fresh();
     const service = await join(name);
@@ -211,8 +228,8 @@ describe.skipIf(loadNative() === undefined)('a service', () => {
     const worker = new Worker(PROGRAM, { argv: [name, 'hold'], stdout: true });
     await next(service, 'join');
     const mutex = await service.mutex('log');
-    const hits = await service.counter('hits');
-    while (hits.value < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    // It says so when it holds the mutex.
+    await once(worker.stdout, 'data');
     await expect(mutex.lock({ timeout: 100 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
     const died = next(service, 'death');
     await worker.terminate();

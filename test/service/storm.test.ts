@@ -24,6 +24,9 @@ const KILL_MS = SECONDS > 60 ? 3000 / MEMBERS : 200;
 /** Milliseconds between calls: what long storms say must have room. */
 const PAUSE = SECONDS > 60 ? 20 : 0;
 
+/** What members say of calls that were over: each at least once. */
+const CALLS = ['c', 'm', 'i', 'l', 'w', 'v', 'f', 's', 'p', 'P', 'O', 'D'];
+
 /** Ends hangs. */
 const DEADLINE = { timeout: 120_000 + 3000 * SECONDS };
 
@@ -119,6 +122,11 @@ class Storm {
   count(line: string): number {
     return this.#counts.get(line) ?? 0;
   }
+
+  /** Whether each of these was said. */
+  hasSaid(lines: readonly string[]): boolean {
+    return lines.every((line) => this.#counts.has(line) || this.#said.has(line));
+  }
 }
 
 /** Bytes of the service's file. */
@@ -144,8 +152,10 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     const told = { join: 0, leave: 0, death: 0 };
     for (const event of ['join', 'leave', 'death'] as const) service.on(event, () => told[event]++);
     for (let i = 0; i < MEMBERS; i++) storm.start(random(2 ** 24));
+    // One has made all that is shared. On a busy machine, members take longer to start than they live.
+    while (storm.said('j').length === 0) await sleep(10);
     const end = performance.now() + 1000 * SECONDS;
-    while (performance.now() < end) {
+    while (performance.now() < end || !storm.hasSaid(CALLS)) {
       await sleep(2 * KILL_MS * (random(1000) / 1000));
       const victims = [...storm.running];
       const victim = victims[random(victims.length)];
@@ -159,9 +169,6 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     if (SECONDS > 60) console.info(`${storm.kills} kills; the longest call took ${longest(storm)} ms`);
     expect(storm.failures).toEqual([]);
     expect(storm.said('!')).toEqual([]);
-
-    for (const line of ['c', 'm', 'i', 'l', 'w', 'v', 'f']) expect(storm.count(line), line).toBeGreaterThan(0);
-    for (const line of ['s', 'p', 'P', 'O', 'D']) expect(storm.said(line).length, line).toBeGreaterThan(0);
 
     // Each kill can have cut off one call behind its effect and before its line.
     const counted = (await service.counter('counter')).value;
@@ -198,7 +205,7 @@ describe.skipIf(loadNative() === undefined)('services', () => {
     const lost = storm.said('p').filter((id) => !got.has(id));
     expect(lost.length).toBeLessThanOrEqual(storm.kills);
 
-    const keeping = await service.queue('keeping', Int32Array, 64, { length: 2 });
+    const keeping = await service.queue<number[]>('keeping', { capacity: 64, longest: 40 });
     const rest: string[] = [];
     keeping.close();
     for (let found = await keeping.take(); found !== undefined; found = await keeping.take()) {

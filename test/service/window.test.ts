@@ -5,6 +5,7 @@ import { loadNative } from '../../src/native.ts';
 import type { Service } from '../../src/service/service.ts';
 import type { ServiceWindow } from '../../src/service/window/service-window.ts';
 import { Lock } from '../../src/sync/lock/lock-scheme.ts';
+import { Request } from '../../src/window/calls/window-request.ts';
 import { endMembersAfterEach, fresh, join, killed, member } from './members.ts';
 
 endMembersAfterEach();
@@ -81,8 +82,25 @@ describe.skipIf(loadNative() === undefined)('a window of a service', () => {
           message: expect.stringMatching(`ServiceWindow.${call} of .*use `),
         }),
       );
-    for (const call of ['barrier', 'split'] as const)
-      expect(() => one[call]()).toThrow(expect.objectContaining({ code: 'ERR_SERVICE' }));
+    const onlyOfJobs = 'fenceSync freeSync fenced startedSync postedSync locked lockedAllSync aggregate attach detach';
+    for (const call of onlyOfJobs.split(' '))
+      expect(() => (a as never as Record<string, () => void>)[call]!()).toThrow(
+        expect.objectContaining({
+          code: 'ERR_SERVICE',
+          message: expect.stringMatching(`ServiceWindow.${call} of .*use `),
+        }),
+      );
+    for (const call of ['barrier', 'split', 'barrierSync', 'dup', 'splitTypeSync', 'shrink', 'agree'])
+      expect(() => (one as never as Record<string, () => void>)[call]!()).toThrow(
+        expect.objectContaining({
+          code: 'ERR_SERVICE',
+          message: expect.stringMatching(`^Service.${call}: a service has no collective calls`),
+        }),
+      );
+    // Programs without types.
+    const untyped = one.constructor as new (name: string) => Service;
+    expect(() => new untyped('x')).toThrow(/await Service.join\(name\)/);
+    expect(() => a.lockSync(0, EXCLUSIVE, { timeout: 5 } as never)).toThrow(/options come behind it/);
     const one1 = new Float64Array(1);
     const wrong: [() => unknown, string][] = [
       [() => a.put(one1, 4), 'ERR_RANK'],
@@ -109,6 +127,54 @@ describe.skipIf(loadNative() === undefined)('a window of a service', () => {
       code: 'ERR_SERVICE_MISMATCH',
       message: expect.stringMatching(/window with elements of Float64Array.*elements of Float32Array/),
     });
+  });
+
+  it('refuses layouts instead of ignoring them', async () => {
+    const [, , a] = await two();
+    const [values, was] = [Float64Array.of(1, 2), new Float64Array(2)];
+    const layout = { target: 4 } as never;
+    for (const call of [
+      () => a.put(values, 0, 0, layout),
+      () => a.get(values, 0, 0, layout),
+      () => a.putNotify(values, 0, 0, layout),
+      () => a.accumulate(values, 0, 0, Op.SUM, layout),
+      () => a.getAccumulate(values, was, 0, 0, Op.SUM, layout),
+      () => a.rput(values, 0, 0, layout),
+      () => a.rget(values, 0, 0, layout),
+      () => a.raccumulate(values, 0, 0, Op.SUM, layout),
+      () => a.rgetAccumulate(values, was, 0, 0, Op.SUM, layout),
+    ])
+      expect(call, String(call)).toThrow(
+        expect.objectContaining({ code: 'ERR_SERVICE', message: expect.stringMatching(/no layouts.*use a call for/) }),
+      );
+    expect([...a.local.subarray(0, 2), a.testNotify()]).toEqual([0, 0, false]);
+  });
+
+  it('has requests, which are complete', async () => {
+    const [, , a, b] = await two();
+    const found = new Float64Array(3);
+    const was = new Float64Array(3);
+    const requests = [
+      b.rput(Float64Array.of(1, 2, 3), 0, 4),
+      b.raccumulate(Float64Array.of(10, 10, 10), 0, 4, Op.SUM),
+      b.rgetAccumulate(Float64Array.of(5, 5, 5), was, 0, 4, Op.SUM),
+      b.rget(found, 0, 4),
+    ];
+    expect([...was, ...found]).toEqual([11, 12, 13, 16, 17, 18]);
+    expect(Request.testAll(requests)).toBe(true);
+    expect(await Request.waitAny(requests)).toBe(0);
+    await Request.waitAll(requests);
+    for (const request of requests) {
+      await request.waitRemote();
+      request.waitSync();
+    }
+    await b.flushLocal(0);
+    b.flushLocalSync(0);
+    await b.flushLocalAll();
+    b.flushLocalAllSync();
+    expect(a.local.subarray(4, 7)).toEqual(found);
+    expect(() => b.rput(Float64Array.of(1), 9, 0)).toThrow(expect.objectContaining({ code: 'ERR_RANK' }));
+    await expect(b.flushLocal(9)).rejects.toMatchObject({ code: 'ERR_RANK' });
   });
 
   it('has locks, exclusive and shared, that say who holds them', async () => {

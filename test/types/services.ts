@@ -86,8 +86,24 @@ export async function others(service: Service): Promise<void> {
   taken?.entry.subarray(taken.again ? 1 : 0);
   // @ts-expect-error other elements
   await queue.push(Float64Array.of(1));
+  const jobs: ServiceQueue<Session> = await service.queue<Session>('jobs', { capacity: 8 });
+  for await (const { entry, giveBack } of jobs.takes({ timeout: 5 })) if (entry.seen > 1) giveBack();
+  // @ts-expect-error no session
+  await jobs.push({ sen: 1 });
+  // @ts-expect-error a session is no text
+  await service.queue<Session>('jobs', { capacity: 8, codec: 'string' });
+  // @ts-expect-error without a capacity
+  await service.queue<Session>('jobs', {});
+  (await (await service.queue('lines', { capacity: 8, codec: 'string' })).pop())?.toUpperCase();
+  (await (await service.queue('blocks', { capacity: 8, codec: 'bytes' })).pop())?.subarray(1);
+  // @ts-expect-error windows of a service have no layouts
+  win.put(Float64Array.of(1), 0, 0, { target: 1 });
+  await win.rget(new Float64Array(1), 0, 0).wait();
   const sum: number = await (await service.mutex('m')).withLock(async ({ abandoned }) => abandoned ?? 0);
   (await service.counter('c')).add(sum);
+  await service.limiter('s', { rate: 5, per: 1000, algorithm: 'sliding-window' });
+  // @ts-expect-error no such algorithm
+  await service.limiter('s', { rate: 5, per: 1000, algorithm: 'sliding' });
   // @ts-expect-error a limiter needs a rate
   await service.limiter('l', { per: 5 });
   service.on('death', ({ place, pid }) => place + pid);

@@ -20,6 +20,7 @@ import { MapWriters } from './map-writers.ts';
 import { NearValues } from './near-values.ts';
 import type { ShardLock } from './shard-lock.ts';
 import { ABSENT, AGAIN } from './slot-index.ts';
+import type { CodecName } from './value-codecs.ts';
 
 /**
  * A map with string keys, bounded in bytes. Reading takes no lock and waits for nobody. Writing takes the lock of one
@@ -78,6 +79,11 @@ export class SharedMap<V = unknown> {
     this.#ttl = options.ttl;
     this.#near = options.near > 0 ? new NearValues<V>(options.near) : undefined;
     this.promises = new MapPromises(this.#state, this.#writers, options.ttl);
+  }
+
+  /** The name of the codec; `custom` if it is functions of the program's own. */
+  get codec(): CodecName | 'custom' {
+    return this.#state.codec.name as CodecName | 'custom';
   }
 
   /**

@@ -18,6 +18,7 @@ import { updateBigInt, updateInteger } from '../../transfer/loads/atomic.ts';
 import { memoryFence, RemotePart } from '../../transfer/loads/remote-part.ts';
 import { STRIPE_WORDS, STRIPES, type Stripes } from '../../transfer/loads/stripes.ts';
 import { readWait, type WaitOptions } from '../../wait/operation.ts';
+import { COMPLETE, type Request } from '../../window/calls/window-request.ts';
 import { asking } from '../scarcity.ts';
 import type { Members } from '../service-members.ts';
 import { PlaceSignals } from './place-signals.ts';
@@ -34,15 +35,32 @@ interface Part<T extends TypedArray> {
   readonly lock: RobustPartLock;
 }
 
-/** What to use instead of calls that need all ranks at once. */
-const INSTEAD = {
-  fence: 'lock and unlock, or putNotify and waitNotify',
+const NOTIFY = 'lock and unlock, or putNotify and waitNotify';
+const UNLOCK = 'lock, and unlock in "finally" (or "using", of what lock gives)';
+
+/** What to use instead of calls that need all ranks at once; their `Sync` forms likewise. */
+const COLLECTIVE = {
+  fence: NOTIFY,
+  fenced: NOTIFY,
   start: 'lock',
+  started: 'lock',
   complete: 'unlock, or putNotify',
   post: 'lock and unlock: it is open to all at all times',
+  posted: 'lock and unlock: it is open to all at all times',
   wait: 'waitNotify',
   test: 'testNotify',
   free: 'Service.leave: the memory goes with the last member',
+} as const;
+
+/** The same, of calls that only windows of a job have. */
+const ELSEWHERE = {
+  locked: UNLOCK,
+  lockedSync: UNLOCK,
+  lockedAll: 'lockAll, and unlockAll in "finally"',
+  lockedAllSync: 'lockAllSync, and unlockAllSync in "finally"',
+  aggregate: 'put, get and accumulate, each of which is complete when it returns',
+  attach: 'another window: Service.window with another name',
+  detach: 'another window: Service.window with another name',
 } as const;
 
 /** Copies of at most so many elements are loops. */
@@ -96,8 +114,12 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
 
   // ---- communication ------------------------------------------------------------------------------------------------
 
-  /** Writes `origin` into the part of `target` from `disp` on. Errors: `ERR_RANK`, `ERR_TYPE`, `ERR_RMA_RANGE`. */
-  put(origin: SameElements<T>, target: number, disp = 0): void {
+  /**
+   * Writes `origin` into the part of `target` from `disp` on. Errors: `ERR_RANK`, `ERR_TYPE`, `ERR_RMA_RANGE`,
+   * `ERR_SERVICE` (`layout`, of this and the other calls: there are none).
+   */
+  put(origin: SameElements<T>, target: number, disp = 0, layout?: undefined): void {
+    if (layout !== undefined) throw this.#noLayout('put', layout);
     const { elements } = this.#part('put', target);
     const n = this.#check('put', 'origin', origin, target, disp);
     if (n > LOOP) setElements(elements, origin, disp);
@@ -105,7 +127,8 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
   }
 
   /** Fills `origin` from the part of `target`, from element `disp` on. Errors: as `put`. */
-  get(origin: SameElements<T>, target: number, disp = 0): void {
+  get(origin: SameElements<T>, target: number, disp = 0, layout?: undefined): void {
+    if (layout !== undefined) throw this.#noLayout('get', layout);
     const { elements } = this.#part('get', target);
     const n = this.#check('get', 'origin', origin, target, disp);
     if (n > LOOP) setElements(origin, elements.subarray(disp, disp + n), 0);
@@ -113,7 +136,8 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
   }
 
   /** As `put`, and then raises a notification at `target`. A member that comes to that place later finds it, too. */
-  putNotify(origin: SameElements<T>, target: number, disp = 0): void {
+  putNotify(origin: SameElements<T>, target: number, disp = 0, layout?: undefined): void {
+    if (layout !== undefined) throw this.#noLayout('putNotify', layout);
     this.put(origin, target, disp);
     this.#signals.raise(target);
   }
@@ -122,7 +146,14 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
    * Combines `origin` with elements of the part of `target`, each atomically. Errors: as `put`, `ERR_OP`,
    * `ERR_RMA_TIMEOUT` (a member that is stopped is in the middle of one; numbers with fractions only).
    */
-  accumulate<A extends SameElements<T>>(origin: A, target: number, disp: number, op: OpOn<A, undefined>): void {
+  accumulate<A extends SameElements<T>>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, undefined>,
+    layout?: undefined,
+  ): void {
+    if (layout !== undefined) throw this.#noLayout('accumulate', layout);
     this.#update('accumulate', origin, undefined, target, disp, op);
   }
 
@@ -133,7 +164,9 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     target: number,
     disp: number,
     op: OpOn<A, undefined>,
+    layout?: undefined,
   ): void {
+    if (layout !== undefined) throw this.#noLayout('getAccumulate', layout);
     this.#update('getAccumulate', origin, result, target, disp, op);
   }
 
@@ -175,6 +208,43 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
       throw new RmaError('ERR_TYPE', `${this.#named(call)} is for whole numbers; elements of it are of ${type.name}`);
     const view = elements as Int32Array;
     result[0] = Atomics.compareExchange(view, disp, compare[0] as number, origin[0] as number);
+  }
+
+  /** `put`, which is complete when it returns: so is the request, here and at the target. Errors: as `put`. */
+  rput(origin: SameElements<T>, target: number, disp: number, layout?: undefined): Request {
+    this.put(origin, target, disp, layout);
+    return COMPLETE;
+  }
+
+  /** `get`, as `rput`. Errors: as `get`. */
+  rget(origin: SameElements<T>, target: number, disp: number, layout?: undefined): Request {
+    this.get(origin, target, disp, layout);
+    return COMPLETE;
+  }
+
+  /** `accumulate`, as `rput`. Errors: as `accumulate`. */
+  raccumulate<A extends SameElements<T>>(
+    origin: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, undefined>,
+    layout?: undefined,
+  ): Request {
+    this.accumulate(origin, target, disp, op, layout);
+    return COMPLETE;
+  }
+
+  /** `getAccumulate`, as `rput`. Errors: as `getAccumulate`. */
+  rgetAccumulate<A extends SameElements<T>>(
+    origin: SameElements<T> | null,
+    result: A,
+    target: number,
+    disp: number,
+    op: OpOn<A, undefined>,
+    layout?: undefined,
+  ): Request {
+    this.getAccumulate(origin, result, target, disp, op, layout);
+    return COMPLETE;
   }
 
   /** Waits for `count` notifications of this place, takes them. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's. */
@@ -274,6 +344,26 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     this.sync();
   }
 
+  /** `flush`: a call that has returned needs no origin any more. Errors: as `flush`. */
+  async flushLocal(target: number, options?: WaitOptions): Promise<void> {
+    this.flushSync(target, options);
+  }
+
+  /** As `flushLocal`: neither waits. */
+  flushLocalSync(target: number, options?: WaitOptions): void {
+    this.flushSync(target, options);
+  }
+
+  /** As `flushLocal`, of all parts. */
+  async flushLocalAll(options?: WaitOptions): Promise<void> {
+    this.flushAllSync(options);
+  }
+
+  /** As `flushLocalAll`: neither waits. */
+  flushLocalAllSync(options?: WaitOptions): void {
+    this.flushAllSync(options);
+  }
+
   /** Orders loads and stores of this member. */
   sync(): void {
     this.#members.checkIn('ServiceWindow.sync');
@@ -296,12 +386,18 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
   declare readonly free: () => never;
 
   static {
-    for (const [call, instead] of Object.entries(INSTEAD)) {
-      const refuse = function (this: ServiceWindow): never {
-        throw this.#refused(call, instead);
+    const refuse = (call: string, why: string, instead: string): void => {
+      const value = function (this: ServiceWindow): never {
+        throw new RmaError('ERR_SERVICE', `${this.#named(call)}: ${why}; use ${instead}`);
       };
-      Object.defineProperty(ServiceWindow.prototype, call, { value: refuse });
+      Object.defineProperty(ServiceWindow.prototype, call, { value });
+    };
+    for (const [call, instead] of Object.entries(COLLECTIVE)) {
+      const why = 'a service has no collective calls, since its members come and go';
+      refuse(call, why, instead);
+      refuse(`${call}Sync`, why, instead);
     }
+    for (const [call, instead] of Object.entries(ELSEWHERE)) refuse(call, 'only windows of a job have it', instead);
   }
 
   /** @internal The member leaves the service: what it holds others take over. */
@@ -316,9 +412,9 @@ export class ServiceWindow<T extends TypedArray = TypedArray> {
     return `ServiceWindow.${call} of ${this.#what}`;
   }
 
-  #refused(call: string, instead: string): RmaError {
-    const why = 'a service has no collective calls, since its members come and go';
-    return new RmaError('ERR_SERVICE', `${this.#named(call)}: ${why}; use ${instead}`);
+  #noLayout(call: string, layout: unknown): RmaError {
+    const why = `windows of a service have no layouts, as ${show(layout)}`;
+    return new RmaError('ERR_SERVICE', `${this.#named(call)}: ${why}; use a call for each piece, or sharedQuery`);
   }
 
   #part(call: string, target: number): Part<T> {

@@ -171,7 +171,7 @@ export class WindowLocks {
 
   #checkAssert(call: string, assert: number): void {
     if (Number.isInteger(assert) && assert >= 0) return;
-    const rule = 'assert must be 0 or assertions';
+    const rule = 'assert must be 0 or assertions (options come behind it)';
     throw argumentTypeError(`${this.#window.named(call)}: ${rule}, not ${show(assert)}`, 'ERR_ASSERT');
   }
 
