@@ -35,6 +35,8 @@ function run(body: string): { result: unknown; seen: Seen[] } {
     columns: new Map(),
     site: -1,
     instruments: true,
+    unseen: new Set(),
+    tellUnseen: undefined,
   };
   const before = globalThis as unknown as Record<symbol, unknown>;
   before[Symbol.for('onesided.races.calls')] = programCalls(runtime);
@@ -52,6 +54,13 @@ function arrays(): [Uint8Array, DataView] {
   const a = Uint8Array.of(1, 2, 3, 4);
   return [a, new DataView(a.buffer)];
 }
+
+/** Loads of single elements. */
+const loads = (...at: number[]): string[] => at.map((one) => `load load ${one}-${one}`);
+const LOOKS = ['load indexOf() 1-3', 'load includes() 3-3', 'load lastIndexOf() 0-1', 'load lastIndexOf() 0-3'];
+const SLICED = ['load load 1-1', 'load toString() 2-2'];
+const COMPARED = ['load compare() 3-3', 'load compare() 1-1', 'load readUIntLE() 1-3'];
+const WROTE = ['store writeIntBE() 2-3', 'store write() 1-2'];
 
 const told = (body: string): string[] => run(body).seen.map(({ what, bytes }) => `${what} ${bytes}`);
 
@@ -73,7 +82,27 @@ test.each([
   ['return Math.max(...a);', ['load load 0-3']],
   // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a program
   ['return `${a}`;', ['load load 0-3']],
-  ['return a?.[0] ?? a?.slice(0, a[1]).length;', []],
+  ['return a?.[0] ?? a?.slice(0, a[1]).length;', ['load load 0-0']],
+  ['return a?.slice(0, a[1]).length;', ['load load 1-1', 'load slice() 0-1']],
+  ['const o = { a, f(x) { return this.a?.[x]; } }; return [o?.a[1], o.b?.c[2], o?.f(3)];', loads(1, 3)],
+  ['const o = { b: { a } }; return (o)?.b /* ? */ ?. /* ) */ a?.[(0)] + (o?.b).a[1];', loads(0, 1)],
+  ['const o = null; let n = 0; return [o?.x[n++].y, o?.x?.[n++], n, o?.[a[0]]];', []],
+  ['const o = { x: { y: [[5]] } }; return [o?.x["y"]?.[0][0], delete o?.x?.[0], o?.["x"].y[0]?.at(0)];', []],
+  ['return a?.\n[1] + a?.at(\n2)', loads(1).concat('load at() 2-2')],
+  ['const o = { get: () => a }; return o?.get()?.[0] + o.get?.()[0];', loads(0)],
+  ['const { 0: x, length, 3: y = 1 } = a; return x + y + length;', loads(0, 3)],
+  ['const { 0: x } = { 0: 7 }; return { x, ...a };', ['load load 0-3']],
+  ['return { ...{ a } }.a.length;', []],
+  ['return a["at"](1) + a["length"];', ['load at() 1-1']],
+  ['return [a.indexOf(3, 1), a.includes(3, -1), a.lastIndexOf(1, 1), a.lastIndexOf(1)];', LOOKS],
+  ['const b = Buffer.from(a.buffer); return b.slice(1, 3)[0] + b.toString("hex", 2, 3);', SLICED],
+  ['const b = Buffer.from(a.buffer); return b.compare(b, 1, 2, 3) + b.readUIntLE(1, 3);', COMPARED],
+  ['const b = Buffer.from(a.buffer); b.writeIntBE(7, 2, 2); return b.write("0102", 1, "hex");', WROTE],
+  [
+    'return [new TextDecoder().decode(a), new TextEncoder().encodeInto("é", a).written];',
+    ['load decode() 0-3', 'store encodeInto() 0-1'],
+  ],
+  ['let n = 0; console.assert(true, { get x() { return n++; }, a }); return n;', ['load load 0-3']],
   ['return new Map([[1, [2]]]).get(1)[0];', []],
   ['const o = { f(x) { return this.g + x; }, g: 1 }; return o["f"](2);', []],
   ['return (a)[(0)] + ((a))[1];', ['load load 0-0', 'load load 1-1']],
@@ -91,7 +120,10 @@ test('places are those of the source', () => {
 });
 
 test('the columns of other calls on a line are mapped back', () => {
-  const runtime: RaceRuntime = { memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: true };
+  const runtime: RaceRuntime = {
+    ...{ memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: true },
+    ...{ unseen: new Set<string>(), tellUnseen: undefined },
+  };
   const source = "'use strict'; const t = (a) => { a[0] = a[1]; throw new Error('here'); };";
   const code = instrument(source, 'file:///c.js', false)!;
   const [, url, places, shifts] = /\)\]\("([^"]*)", "([^"]*)", "([^"]*)"\)/.exec(code)!;
@@ -112,6 +144,25 @@ test.each([
   const code = instrument(source, 'file:///p.js', isModule);
   parse(code!, { ecmaVersion: 'latest', sourceType: isModule ? 'module' : 'script' });
   expect(code!.startsWith('#!')).toBe(source.startsWith('#!'));
+});
+
+/** What is said not to be seen. */
+function unseenIn(source: string, isModule = false): string[] {
+  const unseen: string[] = [];
+  instrument(source, 'file:///x.js', isModule, (what, at) => unseen.push(`${at}: ${what}`));
+  return unseen;
+}
+
+test('what cannot be seen is said, with its place', () => {
+  expect(unseenIn('let x;\n  x = eval(y); new Function("a", "a[0]"); Function(x)();')).toEqual([
+    '2:7: loads and stores in what eval is given',
+    '2:16: loads and stores in what Function is given',
+    '2:43: loads and stores in what Function is given',
+  ]);
+  expect(unseenIn('let x;\nif (false) f() = x[0];')).toEqual([
+    '2:12: loads and stores of this module, whose syntax is not known: Assigning to rvalue',
+  ]);
+  expect(unseenIn('if (new.target) return x[0]; eval.call(x);')).toEqual([]);
 });
 
 test('what is no program is left alone', () => {
