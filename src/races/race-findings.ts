@@ -194,7 +194,7 @@ function mendOf(a: RaceAccess, b: RaceAccess, fenced: boolean, started: boolean)
   const updates = sides.filter(({ atomic }) => atomic >= 0).length;
   if (updates === 2) {
     const one = mayMeet(a, b) ? 'one element type and whole elements' : 'one operation for both';
-    return `${one}, or a fence between the two lines`;
+    return `${one}, or ${fenced ? 'a fence' : 'a flush and a barrier'} between the two lines`;
   }
   if (updates === 1 && plain === undefined) {
     const other = sides.find(({ atomic }) => atomic < 0)!;

@@ -58,6 +58,20 @@ describe('what meets', () => {
     expect(told.lines).toEqual(['A-B']);
   });
 
+  test('two updates in epochs that no fence opens are not told to be mended by one', () => {
+    const mendIn = (kind: string): string => {
+      const told = new Told(3);
+      for (const [place, rank] of [0, 2].map((one) => told.ranks[one]).entries()) {
+        rank.opens(kind);
+        rank.accumulate(1, 0, `${place}`, place === 0 ? {} : SHORT);
+      }
+      return told.report.races[0].mend;
+    };
+    const one = 'one element type and whole elements';
+    expect(mendIn('lockAll')).toBe(`${one}, or a flush and a barrier between the two lines`);
+    expect(mendIn('fence')).toBe(`${one}, or a fence between the two lines`);
+  });
+
   test('a race is told once for each pair of lines, and counted', () => {
     const told = new Told(2);
     for (let i = 0; i < 5; i++) {

@@ -1,4 +1,5 @@
 /** Modules that are rewritten to be seen do what they did, and tell what they load and store, with its place. */
+import { inspect } from 'node:util';
 import { parse } from 'acorn';
 import { expect, test } from 'vitest';
 import { instrument } from '../../src/races/instrument/instrument.ts';
@@ -11,6 +12,15 @@ interface Seen {
   readonly at: string;
 }
 
+const CALLS = Symbol.for('onesided.races.calls');
+
+function runtimeOf(memories: RaceRuntime['memories']): RaceRuntime {
+  return {
+    ...{ memories, sites: [], columns: new Map(), site: -1, instruments: true },
+    ...{ unseen: new Set<string>(), tellUnseen: undefined },
+  };
+}
+
 /** Runs the body of a function with an array `a` of four bytes, once as it is and once rewritten. */
 function run(body: string): { result: unknown; seen: Seen[] } {
   const source = `return (() => {\n${body}\n})();`;
@@ -19,8 +29,8 @@ function run(body: string): { result: unknown; seen: Seen[] } {
   const code = instrument(`function run(a, view) { ${source} }`, 'file:///m.js', false);
   const [a, view] = arrays();
   const seen: Seen[] = [];
-  const runtime: RaceRuntime = {
-    memories: new WeakMap([
+  const runtime = runtimeOf(
+    new WeakMap([
       [
         a.buffer as ArrayBufferLike,
         {
@@ -31,21 +41,15 @@ function run(body: string): { result: unknown; seen: Seen[] } {
         },
       ],
     ]),
-    sites: [],
-    columns: new Map(),
-    site: -1,
-    instruments: true,
-    unseen: new Set(),
-    tellUnseen: undefined,
-  };
+  );
   const before = globalThis as unknown as Record<symbol, unknown>;
-  before[Symbol.for('onesided.races.calls')] = programCalls(runtime);
+  before[CALLS] = programCalls(runtime);
   const result: unknown = new Function(
     'a',
     'view',
     `${code ?? `function run(a, view) { ${source} }`}\nreturn run(a, view);`,
   )(a, view);
-  delete before[Symbol.for('onesided.races.calls')];
+  delete before[CALLS];
   expect(result).toEqual(expected);
   return { result, seen };
 }
@@ -114,16 +118,86 @@ test.each([
   expect(told(body)).toEqual(expected);
 });
 
+test('a method that is not there is told by its name', () => {
+  expect(() => run('return a.put(1);')).toThrow(/put is not a function/);
+  const { result } = run('try { a.put(1); } catch (error) { return error.message.replace(/^.*\\./, ""); }');
+  expect(result).toBe('put is not a function');
+});
+
+/** Expressions of accesses, calls and `?.`, at random. */
+function someExpression(random: (choices: number) => number, depth: number): string {
+  const pick = (...of: string[]): string => of[random(of.length)];
+  const index = (): string =>
+    pick(
+      '0',
+      '1',
+      'i',
+      'i++',
+      '(1)',
+      '"p"',
+      'f(2)',
+      '`p`',
+      '/* ( */ 0',
+      someExpression(random, Math.max(0, depth - 1)),
+    );
+  const step = (): string =>
+    pick(
+      ...['.p', '?.p', ' /* ) */ ?. a', '?.at(0)', '.at?.(1)', '?.slice(0, i)', '?.["a"]', '.q', '?.q', '?.f(3)'],
+      ...['.f(1)', '?.toString()', '?.a?.[0]', '.fill(2)?.[1]', '?.\n[1]', ...(depth > 0 ? [`[${index()}]`] : [])],
+      ...(depth > 0 ? [`?.[${index()}]`, `.at(${index()})`] : []),
+    );
+  let text = pick('o', 'a', 'n', '(o)', 'o.p', 'o.a', '((o.p))', 'f(1)', 'u');
+  for (let steps = random(4); steps > 0; steps--) text += step();
+  if (random(6) === 0) text = `(${text})${step()}`;
+  if (random(8) === 0) text = `(delete ${text})`;
+  return depth > 0 && random(4) === 0 ? `(${text} ?? ${someExpression(random, depth - 1)})` : text;
+}
+
+const WORLD = `let i = 0, u; const n = null; const log = []; const a = Uint8Array.of(3, 1, 2, 0);
+  const o = { a, p: { a, p: [1, 2, { p: 4 }], get q() { log.push('q'); return a; } } };
+  o.f = o.p.f = function (x) { log.push(x, this === o); return a; };
+  const f = (x) => { log.push(x); return x; };`;
+
+test('random chains do what they did', () => {
+  let seed = Number(process.env['ONESIDED_SEED'] ?? 1) >>> 0;
+  const random = (choices: number): number => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    return (seed >>> 8) % choices;
+  };
+  const registry = globalThis as unknown as Record<symbol, unknown>;
+  registry[CALLS] = programCalls(runtimeOf(new WeakMap()));
+  let compared = 0;
+  for (let round = 0; round < 500; round++) {
+    const [one, two] = [someExpression(random, 2), someExpression(random, 1)];
+    const body = [
+      `return [${one}, ${two}];`,
+      `const { 0: x, p } = (${one}) ?? {}; return [x, p];`,
+      `return [{ ...${one} }, typeof (${two})];`,
+    ][random(3)];
+    const source = `function main() { ${WORLD} const result = (() => { ${body} })(); return [result, i, log, a]; }`;
+    const outcome = (code: string): string => {
+      try {
+        return inspect(new Function(`${code}; return main();`)(), { depth: 5 });
+      } catch (error) {
+        // An argument may be evaluated before it is known that there is no such method.
+        return (error as Error).constructor.name;
+      }
+    };
+    const expected = outcome(source);
+    expect(outcome(instrument(source, 'file:///m.js', false) ?? source), body).toBe(expected);
+    if (expected.startsWith('[')) compared++;
+  }
+  delete registry[CALLS];
+  expect(compared).toBeGreaterThan(100);
+});
+
 test('places are those of the source', () => {
   const { seen } = run('const b = 1;\n  a[b] = a[0];\n a.fill(1);\n return 0;');
   expect(seen.map(({ at }) => at)).toEqual(['3:3', '3:10', '4:4']);
 });
 
 test('the columns of other calls on a line are mapped back', () => {
-  const runtime: RaceRuntime = {
-    ...{ memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: true },
-    ...{ unseen: new Set<string>(), tellUnseen: undefined },
-  };
+  const runtime = runtimeOf(new WeakMap());
   const source = "'use strict'; const t = (a) => { a[0] = a[1]; throw new Error('here'); };";
   const code = instrument(source, 'file:///c.js', false)!;
   const [, url, places, shifts] = /\)\]\("([^"]*)", "([^"]*)", "([^"]*)"\)/.exec(code)!;

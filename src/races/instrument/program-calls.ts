@@ -65,6 +65,8 @@ class ProgramCalls {
   }
 
   call(object: Methods, name: string, place: number, ...args: unknown[]): unknown {
+    // Node would name `object[name]`, which the program has not.
+    if (typeof object[name] !== 'function') throw new TypeError(`${name} is not a function`);
     if ((object as unknown) === Atomics) return this.#atomic(object, name, place, args);
     if (!LIBRARY_CALLS.has(name) || ArrayBuffer.isView(object)) {
       touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
