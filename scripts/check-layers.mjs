@@ -65,7 +65,7 @@ const LAYERS = {
   'window/creation': [...ranks, ...transfers, ...within('sync'), 'trace', 'window/attached', 'window/path'],
   'window/calls': [...ranks, ...transfers, ...within('sync'), 'trace', ...within('window')],
   races: [...ground, 'trace'],
-  'races/instrument': [...ground, 'races/watch'],
+  'races/instrument': [...ground, 'races', 'races/watch'],
   'races/logs': [...ground, 'races'],
   'races/live': [...ground, 'races', 'races/logs'],
   'races/watch': [

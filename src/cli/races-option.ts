@@ -1,7 +1,6 @@
 /** `onesided run --races`: has the ranks tell what they do, and shows the races in it when the job has ended. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { accessSync, constants, rmSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { HostsOptions } from '../launcher/hosts/run-hosts.ts';
 import type { JobResult, LaunchOptions } from '../launcher/job-start.ts';
@@ -28,9 +27,23 @@ export function racesOf(words: string | undefined, memory: string | undefined): 
     return undefined;
   }
   try {
-    return readRaces(words === undefined ? RACES_VARIABLE : '--races', given, memory ?? env[RACES_MEMORY_VARIABLE]);
+    const name = words === undefined ? RACES_VARIABLE : '--races';
+    const memoryName = memory === undefined ? RACES_MEMORY_VARIABLE : '--races-memory';
+    const request = readRaces(name, given, memory ?? env[RACES_MEMORY_VARIABLE], memoryName);
+    for (const file of [request.file, request.picture]) if (file !== undefined) checkFolder(name, file);
+    return request;
   } catch (error) {
     throw new UsageError((error as Error).message);
+  }
+}
+
+/** A report that could not be written would be lost when the job has ended. */
+function checkFolder(name: string, file: string): void {
+  const folder = dirname(resolve(file));
+  try {
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw new UsageError(`${name}: ${file} cannot be written: ${(error as Error).message}`);
   }
 }
 
@@ -55,8 +68,11 @@ interface LogSearch extends Search {
  * @param firstOf of a job on several hosts: by rank, the first rank of its host
  */
 async function searchOfLogs(request: RaceRequest, size: number, firstOf?: readonly number[]): Promise<LogSearch> {
-  const { analyzeLogs } = await import('../races/logs/race-log-reader.ts');
-  const folder = mkdtempSync(join(tmpdir(), 'onesided-races-'));
+  const [{ analyzeLogs }, { makeLogFolder }] = await Promise.all([
+    import('../races/logs/race-log-reader.ts'),
+    import('../races/logs/log-folder.ts'),
+  ]);
+  const folder = makeLogFolder();
   return {
     folder,
     env: { [RACES_LOGS_VARIABLE]: folder, ...(firstOf !== undefined && { [RACES_HOSTS_VARIABLE]: firstOf.join(',') }) },

@@ -71,7 +71,7 @@ ${PROVIDERS.map(({ name, summary }) => `  --provider ${name.padEnd(12)}${summary
                          there is one and nothing else failed. Words, with commas: "strict" (atomic calls order
                          nothing, as in MPI), "throw" (a race is thrown at the call that makes it), FILE.json,
                          FILE.svg (a picture)
-  --races-memory M       keep what was accessed in at most M MiB (default: 256)
+  --races-memory M       keep what was accessed in at most M MiB (default: six times the windows, 64 to 1024)
   --trace-events N       keep the last N events of each rank (default: 65536, fewer with many ranks)
 
 The first rank that fails ends the job, unless it has --keep-going. The job has that rank's exit code, or 128 + the

@@ -35,6 +35,8 @@ export interface RaceAccess {
   readonly window: string;
   /** Of the world; −1: none. */
   readonly target: number;
+  /** The same as its window counts. */
+  readonly place: number;
   readonly epoch: RaceEpoch | undefined;
   /** The key of its window, and how many fences of it the rank had called; 0: it is in no epoch of a fence. */
   readonly fenced: string;
@@ -49,6 +51,25 @@ export interface RaceAccess {
   pending: Pending | undefined;
 }
 
+/** What the accesses of one call have in common. */
+export type CommonAccess = Pick<
+  RaceAccess,
+  | 'rank'
+  | 'site'
+  | 'call'
+  | 'op'
+  | 'size'
+  | 'isAlone'
+  | 'isMarked'
+  | 'window'
+  | 'target'
+  | 'place'
+  | 'epoch'
+  | 'fenced'
+  | 'fences'
+  | 'done'
+>;
+
 /** Something of an operation that is not complete. */
 export interface Pending {
   readonly access: RaceAccess;
@@ -61,6 +82,44 @@ export interface Pending {
   words: number[] | undefined;
   /** Of an argument: the only memory that it reaches; −1: there are others, or it is none. */
   memory: number;
+}
+
+/**
+ * A record of an access. All of them are made here: with the same fields in the same order, V8 keeps no description of
+ * each.
+ */
+export function accessOf(
+  of: CommonAccess,
+  time: number,
+  side: string | undefined,
+  writes: boolean,
+  atomic: number,
+  phase: number,
+): RaceAccess {
+  return {
+    rank: of.rank,
+    time,
+    site: of.site,
+    call: of.call,
+    side,
+    writes,
+    atomic,
+    op: of.op,
+    size: of.size,
+    phase,
+    isAlone: of.isAlone,
+    isMarked: of.isMarked,
+    window: of.window,
+    target: of.target,
+    place: of.place,
+    epoch: of.epoch,
+    fenced: of.fenced,
+    fences: of.fences,
+    done: of.done,
+    completed: 0,
+    known: 0,
+    pending: undefined,
+  };
 }
 
 export interface RaceEpoch {

@@ -71,6 +71,9 @@ export const RaceEvent = Object.freeze({
   PART_ACCESS: 28,
 } as const);
 
+/** So `UNSEEN` tells of a package, whose name comes behind. */
+export const UNSEEN_PACKAGE = 'loads and stores in the package ';
+
 export const OpKind = Object.freeze({ PUT: 0, GET: 1, UPDATE: 2 } as const);
 
 /** Who learns of whom in a collective. */

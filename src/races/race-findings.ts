@@ -41,6 +41,17 @@ export interface Race {
   count: number;
 }
 
+export interface ShadowSize {
+  /** Bytes that it took at most, about. */
+  readonly bytes: number;
+  /** What it may take. */
+  readonly bound: number;
+  /** Bytes of all windows, at most. */
+  readonly windows: number;
+  /** Words that atomic calls have changed and that were taken for one, since memory is bounded. */
+  readonly words: number;
+}
+
 export interface RaceReport {
   readonly races: readonly Race[];
   /** Whether atomic calls order nothing, as in MPI. */
@@ -55,8 +66,8 @@ export interface RaceReport {
    * for the difference, and how many events came before what they take by these clocks, and were put behind it.
    */
   readonly clocks?: { readonly hosts: number; readonly within: number; readonly late: number } | undefined;
-  /** Bytes that the memory of accesses took at most, about; what it may take; and the bytes of all windows at most. */
-  readonly shadow: { readonly bytes: number; readonly bound: number; readonly windows: number };
+  /** What is kept of accesses. */
+  readonly shadow: ShadowSize;
   /** Bytes of memory whose accesses were forgotten, since memory for them is bounded. */
   readonly forgotten: number;
 }
@@ -157,19 +168,24 @@ function remedy(a: RaceAccess, b: RaceAccess, heard: RaceEdge | undefined): Pick
     const missing = `nothing completes ${name} before its rank comes to the second line`;
     if (fenced) return { missing, mend: 'a fence between the two lines' };
     if (started) return { missing, mend: 'complete() before the second line, or another array' };
-    const flush = isBuffer || !a.writes ? `flushLocal(${a.target})` : `flush(${a.target})`;
+    const flush = placed(isBuffer || !a.writes ? 'flushLocal' : 'flush', a);
     const request = a.call.startsWith('r') ? ', or wait for the request' : '';
     return { missing, mend: `${flush} between the two lines${request}` };
   }
-  if (isOperation && heard !== undefined && a.completed === 0) {
+  if (isOperation && heard !== undefined) {
     const by = EDGE_TEXTS[heard];
     const missing = `rank ${b.rank} has heard from rank ${a.rank} by ${by}, but ${name} was not complete then`;
     if (fenced) return { missing, mend: 'a fence between the two lines' };
     if (started) return { missing, mend: `complete() at rank ${a.rank} and wait() at its target before that` };
-    return { missing, mend: `flush(${a.target}) at rank ${a.rank} before it tells the other` };
+    return { missing, mend: `${placed('flush', a)} at rank ${a.rank} before it tells the other` };
   }
   const missing = `nothing orders the line of rank ${a.rank} before that of rank ${b.rank}, nor the other way round`;
   return { missing, mend: mendOf(a, b, fenced, started) };
+}
+
+/** A call for the target of an access, as its window counts ranks. */
+function placed(call: string, { place, target }: RaceAccess): string {
+  return place === target ? `${call}(${place})` : `${call}(${place}), which is rank ${target},`;
 }
 
 function mendOf(a: RaceAccess, b: RaceAccess, fenced: boolean, started: boolean): string {
@@ -178,7 +194,7 @@ function mendOf(a: RaceAccess, b: RaceAccess, fenced: boolean, started: boolean)
   const updates = sides.filter(({ atomic }) => atomic >= 0).length;
   if (updates === 2) {
     const one = mayMeet(a, b) ? 'one element type and whole elements' : 'one operation for both';
-    return `${one}, or a fence between the two lines`;
+    return `${one}, or ${fenced ? 'a fence' : 'a flush and a barrier'} between the two lines`;
   }
   if (updates === 1 && plain === undefined) {
     const other = sides.find(({ atomic }) => atomic < 0)!;
@@ -191,7 +207,7 @@ function mendOf(a: RaceAccess, b: RaceAccess, fenced: boolean, started: boolean)
   if (plain !== undefined) {
     const other = sides.find((one) => one !== plain)!;
     if (other.side === undefined) return 'a barrier between the two lines';
-    return `flush(${other.target}) and then a barrier or a message between the two lines`;
+    return `${placed('flush', other)} and then a barrier or a message between the two lines`;
   }
   return 'an exclusive lock around each of the two, or a flush and a barrier between them';
 }

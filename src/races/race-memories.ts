@@ -1,11 +1,20 @@
 /** The memories that ranks access: parts of windows, attached memory, and arrays of one rank alone; their shadows. */
 import type { Moment, RaceAccess } from './race-access.ts';
-import type { Race } from './race-findings.ts';
+import type { Race, ShadowSize } from './race-findings.ts';
 import { RaceShadow } from './race-shadow.ts';
+import type { RaceWords } from './race-words.ts';
 
-/** Bytes that a stretch of a shadow takes, about. */
-const STRETCH_BYTES = 150;
-const MEMORY = 2 ** 28;
+/** Bytes that a stretch of a shadow takes, and the record of an access, about. */
+const STRETCH_BYTES = 90;
+const RECORD_BYTES = 220;
+/** Of what is not given: so many times the windows, but not less or more than so many bytes. */
+const TIMES = 6;
+const LEAST = 2 ** 26;
+const MOST = 2 ** 30;
+/** What words may take of it. */
+const WORDS = 0.25;
+/** Stretches that are looked through for what is over, at least. */
+const SWEEP = 50_000;
 /** Memories are numbered by their rank's number times this, and more. */
 export const MEMORIES_A_RANK = 2 ** 24;
 
@@ -34,7 +43,12 @@ export class RaceMemories {
   readonly #regions = new Map<string, Region[]>();
   /** By memory. */
   readonly #inMemory = new Map<number, Region[]>();
-  readonly #most: number;
+  readonly #words: RaceWords;
+  /** Bytes; absent: it goes by the windows. */
+  readonly #given: number | undefined;
+  #bound = 0;
+  /** Records that were made. Of those, there is at most one for each stretch, about. */
+  records = 0;
   readonly #found: (a: RaceAccess, b: RaceAccess, memory: number, low: number, high: number) => void;
   #sweepAt: number;
   forgotten = 0;
@@ -44,12 +58,32 @@ export class RaceMemories {
   #stretches = 0;
 
   constructor(
-    memory: number = MEMORY,
+    words: RaceWords,
+    memory: number | undefined,
     found: (a: RaceAccess, b: RaceAccess, memory: number, low: number, high: number) => void,
   ) {
-    this.#most = Math.max(1000, Math.floor(memory / STRETCH_BYTES));
-    this.#sweepAt = Math.min(this.#most, 50_000);
+    this.#words = words;
+    this.#given = memory;
     this.#found = found;
+    this.#limit();
+    this.#sweepAt = Math.min(this.#most, SWEEP);
+  }
+
+  /** How much may be kept, of windows as large as they have been. */
+  #limit(): void {
+    this.#bound = this.#given ?? Math.min(MOST, Math.max(LEAST, TIMES * this.#mostWindows));
+    this.#words.bound = WORDS * this.#bound;
+  }
+
+  /** Stretches that may be kept. */
+  get #most(): number {
+    const records = this.#stretches === 0 ? 1 : Math.min(1, this.records / this.#stretches);
+    return Math.max(1000, Math.floor(((1 - WORDS) * this.#bound) / (STRETCH_BYTES + records * RECORD_BYTES)));
+  }
+
+  /** Bytes that stretches and their records take, about. */
+  get #bytes(): number {
+    return this.#stretches * STRETCH_BYTES + Math.min(this.#stretches, this.records) * RECORD_BYTES;
   }
 
   // ---- windows ------------------------------------------------------------------------------------------------------
@@ -76,7 +110,9 @@ export class RaceMemories {
     this.#inMemory.set(region.memory, [...(this.#inMemory.get(region.memory) ?? []), region]);
     this.#shadow(region.memory).isPrivate = false;
     this.#windows += region.bytes;
-    this.#mostWindows = Math.max(this.#mostWindows, this.#windows);
+    if (this.#windows <= this.#mostWindows) return;
+    this.#mostWindows = this.#windows;
+    this.#limit();
   }
 
   detach(window: string, rank: number, address: number, bytes: number): void {
@@ -97,6 +133,7 @@ export class RaceMemories {
       if (left.length > 0) continue;
       this.#stretches -= this.#shadow(region.memory).stretches;
       this.#shadows.delete(region.memory);
+      this.#words.forget(region.memory);
     }
     this.#regions.set(
       key,
@@ -142,9 +179,10 @@ export class RaceMemories {
     const shadow = this.#shadow(memory);
     const before = shadow.stretches;
     shadow.access(access, low, high, moment, (a, b, from, to) => this.#found(a, b, memory, from, to));
+    if (shadow.stretches === before) return;
     this.#stretches += shadow.stretches - before;
-    if (this.#stretches > this.#peak) this.#peak = this.#stretches;
-    if (this.#stretches > this.#most) this.#forget();
+    if (this.#bytes > (1 - WORDS) * this.#bound && this.#stretches > this.#most) this.#forget();
+    if (this.#bytes > this.#peak) this.#peak = this.#bytes;
   }
 
   /** An operation is over for its rank. If that is all that a memory of this rank alone was used for, it is forgotten. */
@@ -156,9 +194,9 @@ export class RaceMemories {
   }
 
   /** At most, so far. */
-  get size(): { bytes: number; bound: number; windows: number } {
-    const bytes = this.#peak * STRETCH_BYTES;
-    return { bytes, bound: this.#most * STRETCH_BYTES, windows: this.#mostWindows };
+  get size(): ShadowSize {
+    const bytes = this.#peak + this.#words.bytes;
+    return { bytes, bound: this.#bound, windows: this.#mostWindows, words: this.#words.joined };
   }
 
   /** Whether it is time to look for what can be forgotten. */
@@ -173,7 +211,7 @@ export class RaceMemories {
       this.#stretches += shadow.stretches - before;
       if (shadow.stretches === 0 && shadow.isPrivate) this.#shadows.delete(memory);
     }
-    this.#sweepAt = Math.min(this.#most, Math.max(50_000, 2 * this.#stretches));
+    this.#sweepAt = Math.min(this.#most, Math.max(SWEEP, 2 * this.#stretches));
   }
 
   /** A tenth of it. */

@@ -74,7 +74,7 @@ export class RaceOrder {
   /** By scope, then by sender and receiver. */
   readonly #messages = new Map<string, Message[]>();
   readonly #locks = new Map<string, LockState>();
-  readonly words = new RaceWords();
+  readonly words: RaceWords;
   readonly #notifications = new Map<string, Notified[]>();
   /** Fences that each rank has begun, by window. */
   readonly #fences = new Map<string, number>();
@@ -89,6 +89,7 @@ export class RaceOrder {
 
   constructor(size: number) {
     this.#size = size;
+    this.words = new RaceWords(size);
     this.#given = new Array<undefined>(size).fill(undefined);
     this.#called = new Uint8Array(size);
     this.#heard = Array.from({ length: size }, () => new Uint8Array(size));

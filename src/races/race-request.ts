@@ -28,15 +28,20 @@ const NOTHING = ['', '1', 'yes', 'true'];
  * @param words what follows `--races=`: `strict`, `throw`, files that end in `.json` and `.svg`; with commas
  * @param memory MiB
  */
-export function readRaces(name: string, words: string, memory: string | undefined): RaceRequest {
+export function readRaces(
+  name: string,
+  words: string,
+  memory: string | undefined,
+  memoryName = `${name}-memory`,
+): RaceRequest {
   let [strict, throws] = [false, false];
   let [file, picture]: (string | undefined)[] = [];
   for (const word of words.split(',').map((one) => one.trim())) {
     if (NOTHING.includes(word)) continue;
     if (word === 'strict') strict = true;
     else if (word === 'throw') throws = true;
-    else if (/\.json$/.test(word)) file = word;
-    else if (/\.svg$/.test(word)) picture = word;
+    else if (/\.json$/.test(word)) file = onlyOne(name, file, word);
+    else if (/\.svg$/.test(word)) picture = onlyOne(name, picture, word);
     else
       throw argumentTypeError(
         `${name}: ${show(word)} is unknown; it takes strict, throw, FILE.json and FILE.svg, separated by commas`,
@@ -44,15 +49,21 @@ export function readRaces(name: string, words: string, memory: string | undefine
   }
   const mib = memory === undefined || memory === '' ? undefined : Number(memory);
   if (mib !== undefined && !(mib >= 1 && mib <= 2 ** 20))
-    throw argumentTypeError(`${name}-memory: a number of MiB from 1 on is needed, not ${show(memory)}`);
+    throw argumentTypeError(`${memoryName}: a number of MiB from 1 to 2^20 is needed, not ${show(memory)}`);
   return { strict, throw: throws, file, picture, memory: mib === undefined ? undefined : mib * MIB };
+}
+
+function onlyOne(name: string, before: string | undefined, file: string): string {
+  if (before !== undefined)
+    throw argumentTypeError(`${name}: the report goes to one file of a kind, not to ${show(before)} and ${show(file)}`);
+  return file;
 }
 
 /** What the environment asks for. */
 export function racesFromEnvironment(env: NodeJS.ProcessEnv): RaceRequest | undefined {
   const words = env[RACES_VARIABLE];
   if (words === undefined || words === '' || words === '0') return undefined;
-  return readRaces(RACES_VARIABLE, words, env[RACES_MEMORY_VARIABLE]);
+  return readRaces(RACES_VARIABLE, words, env[RACES_MEMORY_VARIABLE], RACES_MEMORY_VARIABLE);
 }
 
 /** What an analysis takes of it. */

@@ -127,7 +127,8 @@ export class DistributedControl {
           'bundle "onesided/control-worker" into a file of that name',
       );
     }
-    this.#worker = new Worker(file, { workerData: data });
+    // The search for races tells it from those of the program.
+    this.#worker = Object.assign(new Worker(file, { workerData: data }), { [Symbol.for('onesided.worker')]: true });
     this.#worker.unref();
     return this.#worker;
   }

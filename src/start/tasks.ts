@@ -43,6 +43,7 @@ import { checkTimeout } from '../wait/operation.ts';
 import { recordWait } from '../wait/traced-progress.ts';
 import { VainLooks } from '../wait/vain-looks.ts';
 import { computeOn, VirtualProgress } from '../wait/virtual-progress.ts';
+import { racesOfTasks } from './race-search.ts';
 
 export type { FaultOptions };
 
@@ -138,7 +139,7 @@ export async function runTasks<T>(
   const described =
     typeof fabric === 'string' ? loadFabric(fabric) : checkFabric(reading(call, 'fabric', () => copyOf(fabric)));
   const barrier = readBarrier(call, given);
-  const races = await racesOf(call, size, given.races);
+  const races = await racesOfTasks(call, size, given.races);
   const recordings = trace === undefined ? undefined : new Recordings();
   const chosen = new Faults(call, faults, size, seed);
   const run = new Run<T>(size, described, seed, chosen, order === 'random', timeout, barrier, recordings, races);
@@ -151,16 +152,6 @@ export async function runTasks<T>(
     }
     races?.finish();
   }
-}
-
-async function racesOf(call: string, size: number, races: TaskOptions['races']): Promise<TaskRaces | undefined> {
-  if (races === undefined || races === false) return undefined;
-  if (races !== true && (typeof races !== 'object' || races === null))
-    throw argumentTypeError(`${call}: races must be true, false or { strict, throw, … }, not ${show(races)}`);
-  const options = races === true ? {} : reading(call, 'races', () => ({ ...races }));
-  refuseUnknown(call, 'races', options, ['strict', 'throw', 'memory', 'file', 'report']);
-  const { TaskRaces } = await import('../races/watch/race-watches.ts');
-  return new TaskRaces(size, options);
 }
 
 /** What is checked is what is used, whatever the caller's object says later. */

@@ -58,6 +58,20 @@ describe('what meets', () => {
     expect(told.lines).toEqual(['A-B']);
   });
 
+  test('two updates in epochs that no fence opens are not told to be mended by one', () => {
+    const mendIn = (kind: string): string => {
+      const told = new Told(3);
+      for (const [place, rank] of [0, 2].map((one) => told.ranks[one]).entries()) {
+        rank.opens(kind);
+        rank.accumulate(1, 0, `${place}`, place === 0 ? {} : SHORT);
+      }
+      return told.report.races[0].mend;
+    };
+    const one = 'one element type and whole elements';
+    expect(mendIn('lockAll')).toBe(`${one}, or a flush and a barrier between the two lines`);
+    expect(mendIn('fence')).toBe(`${one}, or a fence between the two lines`);
+  });
+
   test('a race is told once for each pair of lines, and counted', () => {
     const told = new Told(2);
     for (let i = 0; i < 5; i++) {
@@ -391,4 +405,62 @@ test('what nobody can race with any more is swept out', () => {
     told.barrier();
   }
   expect(told.report.forgotten).toBe(0);
+});
+
+describe('how much is kept', () => {
+  const boundOf = (bytes: number, memory?: number): number => {
+    const told = new Told(2, memory === undefined ? {} : { memory });
+    const [, one] = told.ranks;
+    one.tell(RaceEvent.WINDOW, [one.text('big'), one.text('big'), one.text('0'), 300, 0, bytes, 0]);
+    expect(told.report.shadow.windows).toBe(bytes + 128);
+    return told.report.shadow.bound;
+  };
+
+  test('six times the windows, but not less than 64 MiB nor more than 1 GiB, or what is asked for', () => {
+    expect(boundOf(1)).toBe(2 ** 26);
+    expect(boundOf(2 ** 25)).toBe(6 * (2 ** 25 + 128));
+    expect(boundOf(2 ** 32)).toBe(2 ** 30);
+    expect(boundOf(2 ** 32, 2 ** 21)).toBe(2 ** 21);
+  });
+
+  test('words beyond it are taken for one, which is said, and accuses nobody', () => {
+    const told = new Told(3, { memory: 2 ** 22 });
+    const [zero, one, two] = told.ranks;
+    one.tell(RaceEvent.WINDOW, [one.text('big'), one.text('big'), one.text('0'), 300, 0, 2 ** 20, 0]);
+    const flag = (at: number): readonly number[] => [300, at, at + 4];
+    const changes = (rank: typeof zero, at: number): void =>
+      rank.tell(RaceEvent.ATOMIC, [...flag(at), 1, rank.text('F'), rank.text('Atomics.store()'), 4]);
+    const looks = (rank: typeof zero, at: number): void =>
+      rank.tell(RaceEvent.ATOMIC, [...flag(at), 0, rank.text('L'), rank.text('Atomics.load()'), 4]);
+    zero.put(1, 0, 'A');
+    zero.flushes(1);
+    changes(zero, 0);
+    for (let i = 1; i < 20_000; i++) changes(one, 8 * i);
+    expect(told.report.shadow.words).toBeGreaterThan(1000);
+    expect(told.report.shadow.bytes).toBeLessThanOrEqual(2 ** 22);
+    looks(two, 0);
+    two.put(1, 0, 'B');
+    expect(told.lines).toEqual([]);
+    // Who has looked at no word has heard of nobody.
+    const other = new Told(3);
+    other.ranks[0].put(1, 0, 'A');
+    other.ranks[0].flushes(1);
+    other.ranks[2].put(1, 0, 'B');
+    expect(other.lines).toEqual(['A-B']);
+  });
+
+  test('words of a window that is freed are forgotten', () => {
+    const told = new Told(2);
+    const [zero, one] = told.ranks;
+    for (let round = 0; round < 3; round++) {
+      const key = one.text(`win ${round}`);
+      one.tell(RaceEvent.WINDOW, [key, one.text('w'), one.text('0'), 300 + round, 0, 2 ** 20, 0]);
+      for (let i = 0; i < 100; i++)
+        one.tell(RaceEvent.ATOMIC, [300 + round, 8 * i, 8 * i + 4, 1, one.text('F'), one.text('store'), 4]);
+      one.tell(RaceEvent.FREED, [key]);
+    }
+    zero.loads(0, 'A');
+    // A hundred words with their clocks, a hundred stretches with their records; three rounds of words take more.
+    expect(told.report.shadow.bytes).toBeLessThan(100 * 700);
+  });
 });

@@ -2,9 +2,9 @@
  * Races of ranks that are processes and threads, by `onesided run --races`: exit codes, reports, and all programs after
  * RMARaceBench (`npm run test:races`; a few of them elsewhere).
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { RaceReport } from '../../src/races/race-findings.ts';
@@ -40,6 +40,22 @@ if (world.rank === 1) win.local[2] = 7;
 await win.fence();
 ${EPILOGUE}`;
 
+const UNSEEN = `
+import { init } from ${JSON.stringify(LIBRARY)};
+import { createRequire } from 'node:module';
+import { Worker } from 'node:worker_threads';
+import '@some/one';
+const require = createRequire(import.meta.url);
+const world = await init();
+require('./strange.cjs');
+require('other');
+try { require('./native.node'); } catch {}
+new Worker('0', { eval: true });
+eval('0');
+await world.barrier();
+await world.finalize();
+`;
+
 describe.each(RANK_KINDS)('%s', (kind) => {
   test('a race is told with both lines, what is missing, and what mends it; the exit code is 66', async () => {
     const program = script(`racy-${kind}.mjs`, RACY);
@@ -64,7 +80,8 @@ describe.each(RANK_KINDS)('%s', (kind) => {
     const program = script('calm.mjs', `${PROLOGUE}${EPILOGUE}`);
     const { code, err } = await searched(program, { size: 2, kind, env: { TMPDIR: own } });
     expect(err).toBe(
-      'onesided: races: no race; atomic calls on one word order its ranks; 0.0 MiB for what was accessed\n',
+      'onesided: races: no race; atomic calls on one word order its ranks; ' +
+        '0.0 MiB for accesses to 0.0 MiB of windows\n',
     );
     expect(code).toBe(0);
     expect(readdirSync(own)).toEqual([]);
@@ -118,6 +135,85 @@ ${RACY.split('\n').slice(2).join('\n')}
   const { code, err } = await searched(script('common.cjs', source), { size: 2, kind: RANK_KINDS[0] });
   expect(err).toMatch(/rank 1: store writes at .*common\.cjs:8:23/);
   expect(code).toBe(66);
+});
+
+test('CommonJS is seen where no package says what it is, also below another module', async () => {
+  const own = mkdtempSync(join(folder, 'plain-'));
+  writeFileSync(join(own, 'part.js'), 'exports.look = (a) => {\n  return a[2]; };\n');
+  const body = RACY.split('\n').slice(2).join('\n').replace('win.local[2] = 7', 'look(win.local)');
+  const source = `const { look } = require('./part.js');
+(async () => {
+const { init, Window } = await import(${JSON.stringify(LIBRARY)});
+${body}
+})();`;
+  writeFileSync(join(own, 'main.js'), source);
+  const { code, err } = await searched(join(own, 'main.js'), { size: 2, kind: RANK_KINDS[0] });
+  expect(err).toMatch(/rank 1: load reads at .*part\.js:2:10/);
+  expect(code).toBe(66);
+});
+
+test.each(RANK_KINDS)('what could not be seen is said: %s', async (kind) => {
+  const own = mkdtempSync(join(folder, 'unseen-'));
+  for (const [file, text] of [
+    ['node_modules/other/index.js', 'exports.other = 1;'],
+    ['node_modules/@some/one/index.mjs', 'export const one = 1;'],
+    ['node_modules/@some/one/package.json', '{ "exports": "./index.mjs" }'],
+    // Node parses it, the parser does not.
+    ['strange.cjs', 'if (false) f() = 1;'],
+    ['native.node', 'this is no addon'],
+    ['main.mjs', UNSEEN],
+  ]) {
+    mkdirSync(join(own, dirname(file)), { recursive: true });
+    writeFileSync(join(own, file), text);
+  }
+  const json = join(own, 'report.json');
+  const { code, err } = await searched(join(own, 'main.mjs'), { size: 2, kind, races: json });
+  expect(code, err).toBe(0);
+  const { unseen } = JSON.parse(readFileSync(json, 'utf8')) as RaceReport;
+  const at = (file: string): string => join(realpathSync(own), file);
+  expect([...unseen].sort()).toEqual(
+    [
+      `${at('main.mjs')}:12:1: loads and stores in what eval is given`,
+      `${at('strange.cjs')}:1:12: loads and stores of this module, whose syntax is not known: Assigning to rvalue`,
+      `${at('native.node')}: loads and stores by native code`,
+      'loads and stores in the package @some/one',
+      'loads and stores in the package other',
+      'loads and stores in worker threads that the program has started',
+    ].sort(),
+  );
+  expect(err).toContain('not seen: loads and stores in the packages @some/one, other\n');
+});
+
+test('what is to be flushed is told as the window counts its ranks', async () => {
+  const source = `
+import { init, Window } from ${JSON.stringify(LIBRARY)};
+const world = await init();
+const half = await world.split(world.rank === 0 ? 0 : 1, world.rank);
+const win = await Window.allocate(half, Int32Array, 4, { name: 'half' });
+await win.lockAll();
+if (world.rank === 1) win.put(Int32Array.of(1), 1, 0);
+await half.barrier();
+if (world.rank === 2) globalThis.seen = win.local[0];
+await win.unlockAll();
+await win.free();
+await world.finalize();
+`;
+  const { err } = await searched(script('half.mjs', source), { size: 3, kind: RANK_KINDS[0] });
+  expect(err).toContain('rank 1: put to rank 2 writes');
+  expect(err).toContain('to mend it: flush(1), which is rank 2, at rank 1 before it tells the other');
+});
+
+test.each([
+  ['two reports of a kind', 'a.json,b.json', [], {}, 'not to "a.json" and "b.json"'],
+  ['a report that cannot be written', '/nowhere/report.json', [], {}, '/nowhere/report.json cannot be written'],
+  ['a bound that is none', '', ['--races-memory', '0'], {}, '--races-memory: a number of MiB'],
+  ['a bound of the environment', '', [], { ONESIDED_RACES_MEMORY: '-1' }, 'ONESIDED_RACES_MEMORY: a number of MiB'],
+])('%s is refused before anything starts', async (_, races, options, env, message) => {
+  const program = script('never.mjs', 'console.log("it has started");');
+  const ended = await searched(program, { size: 1, kind: RANK_KINDS[0], races, options, env });
+  expect(ended.err).toContain(message);
+  expect(ended.out).toBe('');
+  expect(ended.code).toBe(2);
 });
 
 test('unknown words are refused before anything starts', async () => {

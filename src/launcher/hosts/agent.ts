@@ -8,10 +8,8 @@
  * launcher.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, rmSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Duplex, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addonAdvice } from '../../addon.ts';
@@ -29,6 +27,7 @@ import { askForReports, reportOf } from '../../job/reports.ts';
 import { loadNative, type Native, nativeStatus } from '../../native.ts';
 import { wakeAll } from '../../providers/emulator/bells.ts';
 import { distantProviders } from '../../providers/provider-kinds.ts';
+import { makeLogFolder } from '../../races/logs/log-folder.ts';
 import { LOG_FILES, logFile } from '../../races/logs/race-log-format.ts';
 import { RACES_LOGS_VARIABLE } from '../../races/race-request.ts';
 import { ControlLinks } from '../../start/control-links.ts';
@@ -184,7 +183,7 @@ class RunningJob {
       ...{ [HOST_VARIABLE]: job.host, [DEVICE_VARIABLE]: deviceHere(job.env[DEVICE_VARIABLE]) },
       ...(address !== undefined && { [ADDRESS_VARIABLE]: address }),
     };
-    this.#logs = job.logs ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
+    this.#logs = job.logs ? makeLogFolder() : undefined;
     const logs = this.#logs === undefined ? {} : { [RACES_LOGS_VARIABLE]: this.#logs };
     const own = { ...process.env, ...job.env, ...here, ...logs };
     const script = resolveScript(job.script, execArgv, own);

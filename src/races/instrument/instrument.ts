@@ -14,9 +14,22 @@
  * The order of evaluation is the program's own. An assignment is told before its right side is evaluated, unless that
  * waits for something: then it is `__races.assign(a, i, 7, v)`.
  */
-import { type AnyNode, type Comment, type Options, parse } from 'acorn';
+import { type Comment, type Options, parse } from 'acorn';
 import { NAME, preludeOf } from './module-prelude.ts';
 import { METHODS } from './program-methods.ts';
+import {
+  alongChain,
+  count,
+  howUsed,
+  indexIn,
+  isNode,
+  Lines,
+  type Member,
+  methodOf,
+  type Node,
+  nameOf,
+  placeOfCode,
+} from './syntax.ts';
 
 interface Edit {
   readonly at: number;
@@ -27,8 +40,6 @@ interface Edit {
   readonly cut: number;
 }
 
-type Node = AnyNode & { [key: string]: unknown };
-
 /** Called like these, what is passed is read. */
 const READERS = /^(console|assert|util|expect|JSON|Buffer)$/;
 const READING_FUNCTIONS = /^(assert|String|Number|structuredClone|inspect|deepEqual|deepStrictEqual|expect)$/;
@@ -38,14 +49,19 @@ const MAKERS = /(Array|Buffer|Set|Map)$/;
  * @param source JavaScript
  * @param url names the module
  * @param isModule ESM
- * @returns the source rewritten; `undefined` if it cannot be parsed, or has nothing to see
+ * @param missed is told of what will not be seen, and where: `LINE:COLUMN`
+ * @returns the source rewritten; `undefined` if it has nothing to see, or cannot be parsed
  */
-export function instrument(source: string, url: string, isModule: boolean): string | undefined {
+export function instrument(
+  source: string,
+  url: string,
+  isModule: boolean,
+  missed: Missed = () => {},
+): string | undefined {
   const options: Options = {
     ecmaVersion: 'latest',
-    sourceType: isModule ? 'module' : 'script',
+    sourceType: isModule ? 'module' : 'commonjs',
     allowHashBang: true,
-    allowReturnOutsideFunction: !isModule,
     allowAwaitOutsideFunction: isModule,
     locations: true,
   };
@@ -53,19 +69,31 @@ export function instrument(source: string, url: string, isModule: boolean): stri
   const comments: Comment[] = [];
   try {
     program = parse(source, { ...options, onComment: comments }) as Node;
-  } catch {
+  } catch (error) {
+    missed(...unparsed(error));
     return undefined;
   }
-  const rewriting = new Rewriting(source, comments);
+  const rewriting = new Rewriting(source, comments, missed);
   rewriting.visit(program, undefined, undefined);
   const result = rewriting.finish(program, url);
   try {
     // What cannot be parsed would be our mistake: then the module stays as it is.
     if (result !== undefined) parse(result, options);
-  } catch {
+  } catch (error) {
+    missed(unparsed(error)[0], '1:1');
     return undefined;
   }
   return result;
+}
+
+/** @param what could not be seen @param at `LINE:COLUMN` */
+export type Missed = (what: string, at: string) => void;
+
+/** What acorn says of a module that is no program for it. */
+function unparsed(error: unknown): [what: string, at: string] {
+  const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } };
+  const at = loc === undefined ? '1:1' : `${loc.line}:${loc.column + 1}`;
+  return [`loads and stores of this module, whose syntax is not known: ${message.replace(/ \(\d+:\d+\)$/, '')}`, at];
 }
 
 class Rewriting {
@@ -74,11 +102,17 @@ class Rewriting {
   readonly #bare: string;
   readonly #edits: Edit[] = [];
   readonly #places: string[] = [];
-  /** Within `a?.b`, where nothing may be evaluated on its own. */
+  /** Within a chain of `?.` that stays as it is, where nothing may be evaluated on its own. */
   #chains = 0;
+  /** Where the nodes along a chain that is rewritten begin: what stands before `?.` stands before them. */
+  readonly #begins = new Map<Node, number>();
+  /** What comes behind `?.`, until the `?.` is replaced. */
+  readonly #links = new Set<Node>();
+  readonly #missed: Missed;
 
-  constructor(source: string, comments: readonly Comment[]) {
+  constructor(source: string, comments: readonly Comment[], missed: Missed) {
     this.#source = source;
+    this.#missed = missed;
     let bare = '';
     for (const { start, end } of comments)
       bare += source.slice(bare.length, start) + source.slice(start, end).replace(/[^\n]/g, ' ');
@@ -97,13 +131,26 @@ class Rewriting {
 
   /** Puts a call around an expression. @param more arguments behind it */
   #wrap(node: Node, method: string, more: string): void {
-    // What is further out begins earlier and ends later.
-    this.#insert(node.start, `${NAME}.${method}(`, -(node.end - node.start));
-    this.#insert(node.end, `${more})`, node.end - node.start - 1e9);
+    this.#open(node, method);
+    this.#close(node, `${more})`);
+  }
+
+  #beginOf(node: Node): number {
+    return this.#begins.get(node) ?? node.start;
+  }
+
+  /** What is further out begins earlier and ends later. */
+  #open(node: Node, method: string): void {
+    const begin = this.#beginOf(node);
+    this.#insert(begin, `${NAME}.${method}(`, begin - node.end);
+  }
+
+  #close(node: Node, text: string): void {
+    this.#insert(node.end, text, node.end - this.#beginOf(node) - 1e9);
   }
 
   visit(node: Node, parent: Node | undefined, key: string | undefined): void {
-    const isChain = node.type === 'ChainExpression';
+    const isChain = node.type === 'ChainExpression' && !this.#chain(node, parent, key);
     if (isChain) this.#chains++;
     if (node.type === 'ObjectPattern') for (const one of node['properties'] as Node[]) one['inPattern'] = true;
     const within = this.#chains;
@@ -128,6 +175,7 @@ class Rewriting {
         this.#call(node);
         break;
       case 'NewExpression':
+        this.#made(node);
         if (MAKERS.test(nameOf(node['callee'] as Node))) this.#arguments(node);
         break;
       case 'ForOfStatement':
@@ -135,6 +183,7 @@ class Rewriting {
         break;
       case 'SpreadElement':
         if (parent?.type !== 'ObjectExpression') this.#read(node['argument'] as Node);
+        else this.#wrap(node['argument'] as Node, 'some', `, ${this.#place(node['argument'] as Node)}, -1`);
         break;
       case 'TemplateLiteral':
         if (parent?.type === 'TaggedTemplateExpression') break;
@@ -155,48 +204,93 @@ class Rewriting {
   }
 
   #destructured(pattern: Node, from: Node | null): void {
-    if (pattern.type !== 'ArrayPattern' || from === null) return;
+    if (from === null) return;
+    if (pattern.type === 'ObjectPattern') {
+      const indices = (pattern['properties'] as Node[]).map(indexIn).filter((index) => index !== undefined);
+      if (indices.length > 0) this.#wrap(from, 'picked', `, ${this.#place(from)}, ${indices.join(', ')}`);
+    }
+    if (pattern.type !== 'ArrayPattern') return;
     const elements = pattern['elements'] as (Node | null)[];
     const count = elements.at(-1)?.type === 'RestElement' ? -1 : elements.length;
     this.#wrap(from, 'some', `, ${this.#place(from)}, ${count}`);
   }
 
+  /**
+   * `a?.b` becomes `((__races.it = a) == null ? undefined : __races.it.b)`, so that what comes behind `?.` can be
+   * rewritten as elsewhere: `it` is read before anything else is evaluated.
+   * @returns whether it does
+   */
+  #chain(chain: Node, parent: Node | undefined, key: string | undefined): boolean {
+    if (this.#chains > 0 || key === 'callee' || key === 'tag' || parent?.['operator'] === 'delete') return false;
+    const along = alongChain(chain);
+    if (along === undefined) return false;
+    let begin = chain.start;
+    let links = 0;
+    for (const node of along) {
+      if (node['optional'] === true) {
+        const object = node['object'] as Node;
+        const first = begin === chain.start;
+        this.#insert(begin, `((${NAME}.it = `, first ? begin - chain.end + 0.5 : -4e8);
+        begin = object.end;
+        const closes = count(this.#bare.slice(begin, (node['property'] as Node).start), ')');
+        this.#insert(begin, `${')'.repeat(closes)}) == null ? undefined : `, -5e8);
+        this.#insert(begin, `${NAME}.it`, -0.5);
+        this.#links.add(node);
+        links++;
+      }
+      if (links > 0) this.#begins.set(node, begin);
+    }
+    this.#insert(chain.end, ')'.repeat(links), chain.end - chain.start - 1e9 - 0.5);
+    return true;
+  }
+
   #member(node: Node & Member, parent: Node | undefined, key: string | undefined): void {
+    if (this.#access(node, parent, key) || !this.#links.has(node)) return;
+    this.#cut(node, node.object.end, node.property.start, node.computed ? '[' : '.');
+  }
+
+  /** @returns whether it is one that can be that of an element */
+  #access(node: Node & Member, parent: Node | undefined, key: string | undefined): boolean {
     const { computed, object, property } = node;
-    if (!computed || object.type === 'Super' || property.type === 'TemplateLiteral') return;
-    if (property.type === 'Literal' && !/^\d+$/.test(String(property['value']))) return;
+    if (!computed || object.type === 'Super' || property.type === 'TemplateLiteral') return false;
+    if (property.type === 'Literal' && !/^\d+$/.test(String(property['value']))) return false;
     const how = howUsed(parent, key);
-    if (how === undefined) return;
+    if (how === undefined) return false;
     const place = this.#place(node);
     if (how === 'assign') {
       // The whole assignment becomes a call.
       const right = parent!['right'] as Node;
-      this.#insert(parent!.start, `${NAME}.assign(`, -(parent!.end - parent!.start));
-      this.#cut(object.end, property.start, ', ');
-      this.#cut(property.end, right.start, `, ${place}, `);
-      this.#insert(parent!.end, ')', parent!.end - parent!.start - 1e9);
-      return;
+      this.#open(parent!, 'assign');
+      this.#cut(node, object.end, property.start, ', ');
+      this.#cut(node, property.end, right.start, `, ${place}, `);
+      this.#close(parent!, ')');
+      return true;
     }
-    this.#insert(node.start, `${NAME}.${how}(`, -(node.end - node.start));
-    this.#cut(object.end, property.start, ', ');
+    this.#open(node, how);
+    this.#cut(node, object.end, property.start, ', ');
     const tail = how === 'get' ? `, ${place})` : `, ${place})[${NAME}.key]`;
-    this.#cut(property.end, node.end, tail);
+    this.#cut(node, property.end, node.end, tail);
+    return true;
   }
 
-  /** Replaces what is between two nodes; parentheses that belong to them stay. */
-  #cut(from: number, to: number, text: string): void {
+  /** Replaces what is between two nodes; parentheses that belong to them stay. @param of behind its object */
+  #cut(of: Node, from: number, to: number, text: string): void {
     const between = this.#bare.slice(from, to);
-    const opens = (between.match(/\(/g) ?? []).length;
-    const closes = (between.match(/\)/g) ?? []).length;
-    const lines = (between.match(/\n/g) ?? []).length;
-    this.#insert(from, `${')'.repeat(closes)}${text}${'\n'.repeat(lines)}${'('.repeat(opens)}`, 0, to - from);
+    const opens = count(between, '(');
+    const closes = this.#closes(of, between);
+    this.#insert(from, `${closes}${text}${'\n'.repeat(count(between, '\n'))}${'('.repeat(opens)}`, 0, to - from);
+  }
+
+  /** Parentheses around the object of a node end before what replaces `?.` begins. */
+  #closes(of: Node, between: string): string {
+    return this.#links.delete(of) ? '' : ')'.repeat(count(between, ')'));
   }
 
   #call(node: Node): void {
     const callee = node['callee'] as Node;
-    if (callee.type === 'MemberExpression' && callee['computed'] !== true) {
+    if (callee.type === 'MemberExpression') {
       const object = callee['object'] as Node;
-      const name = nameOf(callee['property'] as Node);
+      const name = methodOf(callee);
       if (object.type !== 'Super' && METHODS.has(name)) {
         this.#method(node, callee, object, name);
         return;
@@ -204,18 +298,27 @@ class Rewriting {
       if (READERS.test(nameOf(object)) || name === 'from') this.#arguments(node);
       return;
     }
+    this.#made(node);
     if (READING_FUNCTIONS.test(nameOf(callee))) this.#arguments(node);
+  }
+
+  /** What makes programs of texts. */
+  #made(node: Node): void {
+    const name = nameOf(node['callee'] as Node);
+    const { line, column } = node.loc!.start;
+    if (name === 'eval' || name === 'Function')
+      this.#missed(`loads and stores in what ${name} is given`, `${line}:${column + 1}`);
   }
 
   #method(node: Node, callee: Node, object: Node, name: string): void {
     const place = this.#place(callee['property'] as Node);
     const given = node['arguments'] as Node[];
     const open = this.#bare.indexOf('(', callee.end);
-    this.#insert(node.start, `${NAME}.call(`, -(node.end - node.start));
+    this.#open(node, 'call');
     const between = this.#bare.slice(object.end, open + 1);
-    const closes = (between.match(/\)/g) ?? []).length;
-    const lines = (between.match(/\n/g) ?? []).length;
-    const text = `${')'.repeat(closes)}, "${name}", ${place}${given.length > 0 ? ', ' : ''}${'\n'.repeat(lines)}`;
+    const lines = '\n'.repeat(count(between, '\n'));
+    const closes = this.#closes(callee, between);
+    const text = `${closes}, "${name}", ${place}${given.length > 0 ? ', ' : ''}${lines}`;
     this.#insert(object.end, text, 0, open + 1 - object.end);
   }
 
@@ -260,90 +363,4 @@ class Rewriting {
     );
     return text.slice(0, codeAt) + begin + text.slice(codeAt);
   }
-}
-
-/** Lines and columns, from 1 and 0. */
-class Lines {
-  readonly #begins: number[] = [0];
-
-  constructor(source: string) {
-    for (let at = source.indexOf('\n'); at >= 0; at = source.indexOf('\n', at + 1)) this.#begins.push(at + 1);
-  }
-
-  of(place: number): { line: number; column: number } {
-    let [low, high] = [0, this.#begins.length];
-    while (high - low > 1) {
-      const middle = (low + high) >>> 1;
-      if (this.#begins[middle] <= place) low = middle;
-      else high = middle;
-    }
-    return { line: low + 1, column: place - this.#begins[low] };
-  }
-}
-
-interface Member {
-  readonly computed: boolean;
-  readonly object: Node;
-  readonly property: Node;
-}
-
-/** What the program does with `a[i]`: the method that stands for it; `undefined`: it is left alone. */
-function howUsed(parent: Node | undefined, key: string | undefined): 'get' | 'put' | 'both' | 'assign' | undefined {
-  if (parent === undefined) return 'get';
-  switch (parent.type) {
-    case 'AssignmentExpression':
-      if (key !== 'left') return 'get';
-      if (parent['operator'] !== '=') return 'both';
-      return waits(parent['right'] as Node) ? 'assign' : 'put';
-    case 'UpdateExpression':
-      return 'both';
-    case 'ArrayPattern':
-    case 'RestElement':
-      return 'put';
-    case 'AssignmentPattern':
-      return key === 'left' ? 'put' : 'get';
-    case 'Property':
-      // Of a pattern, or of an object that is made.
-      return key === 'value' && parent['inPattern'] === true ? 'put' : 'get';
-    case 'ForOfStatement':
-    case 'ForInStatement':
-      return key === 'left' ? 'put' : 'get';
-    case 'CallExpression':
-    case 'NewExpression':
-      return key === 'callee' ? undefined : 'get';
-    case 'TaggedTemplateExpression':
-      return key === 'tag' ? undefined : 'get';
-    case 'UnaryExpression':
-      return parent['operator'] === 'delete' ? undefined : 'get';
-    default:
-      return 'get';
-  }
-}
-
-/** Whether evaluating it can wait: something else may happen before the assignment. */
-function waits(node: Node): boolean {
-  if (node.type === 'AwaitExpression' || node.type === 'YieldExpression') return true;
-  if (/Function|Class/.test(node.type)) return false;
-  return Object.entries(node).some(([name, child]) => {
-    if (name === 'loc') return false;
-    return Array.isArray(child) ? child.some((one) => isNode(one) && waits(one)) : isNode(child) && waits(child);
-  });
-}
-
-function isNode(value: unknown): value is Node {
-  return typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
-}
-
-function nameOf(node: Node): string {
-  return node.type === 'Identifier' ? String(node['name']) : '';
-}
-
-/** Behind `#!`, and behind directives, which come first. */
-function placeOfCode(program: Node, source: string): number {
-  let at = source.startsWith('#!') ? source.indexOf('\n') + 1 || source.length : 0;
-  for (const statement of program['body'] as Node[]) {
-    if (statement['directive'] === undefined) break;
-    at = statement.end;
-  }
-  return at;
 }

@@ -18,6 +18,8 @@ type Methods = Record<string, (...args: unknown[]) => unknown>;
 class ProgramCalls {
   /** The index that was used last: read again at once. */
   key: PropertyKey = 0;
+  /** What stands before `?.`: read again at once. */
+  it: unknown;
   readonly #runtime: RaceRuntime;
   /** Number of its first place. */
   readonly #first: number;
@@ -63,6 +65,8 @@ class ProgramCalls {
   }
 
   call(object: Methods, name: string, place: number, ...args: unknown[]): unknown {
+    // Node would name `object[name]`, which the program has not.
+    if (typeof object[name] !== 'function') throw new TypeError(`${name} is not a function`);
     if ((object as unknown) === Atomics) return this.#atomic(object, name, place, args);
     if (!LIBRARY_CALLS.has(name) || ArrayBuffer.isView(object)) {
       touchedBy(object, name, args, (touched) => this.#touch(touched, place, `${name}()`));
@@ -95,7 +99,7 @@ class ProgramCalls {
   all(value: unknown, place: number): unknown {
     if (ArrayBuffer.isView(value))
       this.#touch({ array: value, low: 0, high: value.byteLength, writes: 0 }, place, 'load');
-    else if (isShallow(value)) for (const one of Object.values(value)) this.all(one, place);
+    else if (isPlain(value)) for (const one of arraysIn(value)) this.all(one, place);
     return value;
   }
 
@@ -105,6 +109,12 @@ class ProgramCalls {
       const bytes = count < 0 ? value.byteLength : count * (value as Uint8Array).BYTES_PER_ELEMENT;
       this.#touch({ array: value, low: 0, high: Math.min(bytes, value.byteLength), writes: 0 }, place, 'load');
     }
+    return value;
+  }
+
+  /** The elements of these names are read; the module's other names are no numbers. */
+  picked(value: unknown, place: number, ...indices: readonly number[]): unknown {
+    for (const index of indices) this.#index(value, index, place, true, false);
     return value;
   }
 
@@ -120,11 +130,18 @@ class ProgramCalls {
 }
 
 /** An object or array literal, as what is printed may be: looked into once. */
-function isShallow(value: unknown): value is object {
+function isPlain(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== Array.prototype) return false;
-  return Object.values(value).length < 16 && Object.values(value).some((one) => ArrayBuffer.isView(one));
+  return prototype === Object.prototype || prototype === Array.prototype;
+}
+
+/** Those of few values. Nothing of the program's is called for them. */
+function arraysIn(value: object): ArrayBufferView[] {
+  const names = Object.keys(value);
+  if (names.length >= 16) return [];
+  const values = names.map((name): unknown => Object.getOwnPropertyDescriptor(value, name)?.value);
+  return values.filter((one) => ArrayBuffer.isView(one));
 }
 
 /** Columns as they were. @param shifts line and column of the first statement, and of each place how much was added */

@@ -35,6 +35,15 @@ const readRange: Method = (array, [from, to], tell) => {
   tell(elements(array, indexOf(from, length, 0), indexOf(to, length, length), 0));
 };
 
+/** What `indexOf(value, from)` and its like may look at. */
+const readFrom: Method = (array, [, from], tell) => {
+  const { length } = array;
+  tell(elements(array, indexOf(from, length, 0), length, 0));
+};
+/** A range of another array, whose ends are not counted from its end. */
+const rangeOf = (array: Elements, from: unknown, to: unknown): Touched =>
+  elements(array, Math.max(0, Number(from ?? 0)), Math.min(Number(to ?? array.length), array.length), 0);
+
 const ARRAYS: Record<string, Method> = {
   set: (array, [from, at], tell) => {
     const length = (from as { length?: unknown } | undefined)?.length;
@@ -60,11 +69,17 @@ const ARRAYS: Record<string, Method> = {
     if (i >= 0 && i < array.length) tell(elements(array, i, i + 1, 0));
   },
   slice: readRange,
+  indexOf: readFrom,
+  includes: readFrom,
+  lastIndexOf: (array, args, tell) => {
+    const { length } = array;
+    tell(elements(array, 0, args.length > 1 ? Math.min(length, indexOf(args[1], length, length) + 1) : length, 0));
+  },
   sort: changeAll,
   reverse: changeAll,
 };
 for (const name of [
-  ...['with', 'indexOf', 'lastIndexOf', 'includes', 'join', 'forEach', 'map', 'filter', 'reduce', 'reduceRight'],
+  ...['with', 'join', 'forEach', 'map', 'filter', 'reduce', 'reduceRight'],
   ...['every', 'some', 'find', 'findIndex', 'findLast', 'findLastIndex', 'entries', 'values', 'toString'],
   ...['toLocaleString', 'toReversed', 'toSorted', 'toJSON', 'toHex', 'toBase64'],
 ])
@@ -80,11 +95,18 @@ const SIZES: readonly (readonly [RegExp, number])[] = [
   [/^(read|write)U?[Ii]nt8/, 1],
 ];
 
+/** From a place, which may be counted from the end; behind a text there is an encoding instead. */
+const readSome: Method = (array, [value, from], tell) =>
+  readFrom(array, [value, typeof from === 'number' ? from : undefined], tell);
+
+const readWithin: Method = (array, [, from, to], tell) => tell(rangeOf(array, from, to));
+
 const BUFFERS: Record<string, Method> = {
-  write: (array, [text, from, count], tell) => {
+  write: (array, [text, from, count, more], tell) => {
     const begin = typeof from === 'number' ? from : 0;
+    const encoding = [from, count, more].find((one) => typeof one === 'string') as BufferEncoding | undefined;
     const bytes = Math.min(
-      Buffer.byteLength(String(text)),
+      Buffer.byteLength(String(text), encoding),
       typeof count === 'number' ? count : Number.POSITIVE_INFINITY,
     );
     tell(elements(array, begin, Math.min(begin + bytes, array.length), 1));
@@ -98,15 +120,29 @@ const BUFFERS: Record<string, Method> = {
     tell(elements(array, begin, begin + count, 0));
     tell({ array: target, low: place, high: place + count, writes: 1 });
   },
+  // A view.
+  slice: () => {},
+  toString: readWithin,
+  indexOf: readSome,
+  includes: readSome,
+  lastIndexOf: readAll,
+  compare: (array, [other, from, to, ownFrom, ownTo], tell) => {
+    tell(rangeOf(array, ownFrom, ownTo));
+    if (ArrayBuffer.isView(other)) tell(rangeOf(other as Elements, from, to));
+  },
+  equals: (array, [other], tell) => {
+    tell(whole(array, 0));
+    if (ArrayBuffer.isView(other)) tell(whole(other as Elements, 0));
+  },
   swap16: changeAll,
   swap32: changeAll,
   swap64: changeAll,
 };
-for (const name of ['equals', 'compare']) {
-  BUFFERS[name] = (array, [other], tell) => {
-    tell(whole(array, 0));
-    if (ArrayBuffer.isView(other)) tell(whole(other as Elements, 0));
-  };
+for (const name of ['IntLE', 'IntBE', 'UIntLE', 'UIntBE', 'UintLE', 'UintBE']) {
+  BUFFERS[`read${name}`] = (array, [at, bytes], tell) =>
+    tell(elements(array, Number(at), Number(at) + Number(bytes), 0));
+  BUFFERS[`write${name}`] = (array, [, at, bytes], tell) =>
+    tell(elements(array, Number(at), Number(at) + Number(bytes), 1));
 }
 
 const ENDS = ['', 'LE', 'BE'];
@@ -152,6 +188,24 @@ const ATOMICS: Readonly<Record<string, 0 | 1 | 2>> = {
   compareExchange: 2,
 };
 
+/** Calls of other objects that read or write an array that they are given. */
+const GIVEN: Readonly<Record<string, (object: unknown, args: Args, tell: Tell) => void>> = {
+  decode: (object, [from], tell) => {
+    if (object instanceof TextDecoder && ArrayBuffer.isView(from)) tell(whole(from as Elements, 0));
+  },
+  encodeInto: (object, [text, to], tell) => {
+    if (!(object instanceof TextEncoder && to instanceof Uint8Array)) return;
+    tell(elements(to, 0, Math.min(Buffer.byteLength(String(text)), to.length), 1));
+  },
+  getRandomValues: (object, [to], tell) => {
+    if (object === globalThis.crypto && ArrayBuffer.isView(to)) tell(whole(to as Elements, 1));
+  },
+  write: (object, [from], tell) => {
+    if ((object === process.stdout || object === process.stderr) && ArrayBuffer.isView(from))
+      tell(whole(from as Elements, 0));
+  },
+};
+
 /** Calls of the library whose lines matter: they are told, so that no stack need be looked at. */
 export const LIBRARY_CALLS: ReadonlySet<string> = new Set([
   ...['put', 'get', 'accumulate', 'getAccumulate', 'fetchAndOp', 'compareAndSwap', 'putNotify'],
@@ -161,7 +215,7 @@ export const LIBRARY_CALLS: ReadonlySet<string> = new Set([
 ]);
 
 export const METHODS: ReadonlySet<string> = new Set(
-  [ARRAYS, BUFFERS, VIEWS, ATOMICS].flatMap((methods) => Object.keys(methods)).concat(...LIBRARY_CALLS),
+  [ARRAYS, BUFFERS, VIEWS, ATOMICS, GIVEN].flatMap((methods) => Object.keys(methods)).concat(...LIBRARY_CALLS),
 );
 
 /** Tells what `object.name(...args)` loads and stores, if the object has such a method of the language's. */
@@ -173,7 +227,10 @@ export function touchedBy(object: unknown, name: string, args: Args, tell: Tell)
     tell({ ...elements(array as Elements, Number(index), Number(index) + 1, 0), writes, isAtomic: true });
     return;
   }
-  if (!ArrayBuffer.isView(object)) return;
+  if (!ArrayBuffer.isView(object)) {
+    if (Object.hasOwn(GIVEN, name)) GIVEN[name](object, args, tell);
+    return;
+  }
   if (object instanceof DataView) {
     VIEWS[name]?.(object, args, tell);
     return;

@@ -4,13 +4,12 @@
  * once all ranks have come to the end of the job together. If races are thrown and there is a launcher, ranks ask it
  * instead, each time they tell something (live/).
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { rmSync } from 'node:fs';
 import type { Communicator } from '../../collective/communicator.ts';
 import { RmaError } from '../../errors.ts';
 import type { RaceWatch } from '../../job/race-watch.ts';
 import { type LivePlace, RaceAsker } from '../live/race-asker.ts';
+import { makeLogFolder } from '../logs/log-folder.ts';
 import { analyzeLogs } from '../logs/race-log-reader.ts';
 import { RaceLogWriter } from '../logs/race-log-writer.ts';
 import { RaceAnalysis } from '../race-analysis.ts';
@@ -61,7 +60,7 @@ export function watchRank(
         return;
       }
       const name = new Uint8Array(FOLDER_BYTES);
-      const own = rank === 0 ? mkdtempSync(join(tmpdir(), 'onesided-races-')) : undefined;
+      const own = rank === 0 ? makeLogFolder() : undefined;
       if (own !== undefined) Buffer.from(name.buffer).write(own);
       await world.broadcast(name, 0);
       try {

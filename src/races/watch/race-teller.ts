@@ -9,7 +9,7 @@ import { bufferOf, byteOffsetOf } from '../../intrinsics.ts';
 import { RaceEvent, type RaceSink } from '../race-events.ts';
 import { MEMORIES_A_RANK } from '../race-memories.ts';
 import { programSite } from './program-site.ts';
-import { raceRuntime, siteNumber, type TrackedMemory } from './tracked-memory.ts';
+import { cannotSee, raceRuntime, siteNumber, type TrackedMemory } from './tracked-memory.ts';
 
 /** Bytes of a buffer that are those of another rank's part. */
 interface SharedPart {
@@ -41,10 +41,12 @@ export class RaceTeller {
     this.rank = rank;
     this.#sink = sink;
     this.isPrompt = sink.isPrompt;
-    if (!raceRuntime().instruments) {
-      const unseen = "loads and stores of the program's own: its modules were not instrumented as they were loaded";
-      this.begin(unseen).tell(RaceEvent.UNSEEN);
-    }
+    const runtime = raceRuntime();
+    if (!runtime.instruments)
+      cannotSee("loads and stores of the program's own: its modules were not instrumented as they were loaded");
+    const tellUnseen = (text: string): void => this.begin(text).tell(RaceEvent.UNSEEN);
+    for (const text of runtime.unseen) tellUnseen(text);
+    runtime.tellUnseen = tellUnseen;
   }
 
   // ---- events -------------------------------------------------------------------------------------------------------

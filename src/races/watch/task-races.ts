@@ -13,7 +13,7 @@ export interface RaceOptions {
   readonly strict?: boolean;
   /** Throw `ERR_RMA_RACE` at the call that completes a race; default: go on. */
   readonly throw?: boolean;
-  /** Bytes of memory for what was accessed; default: 256 MiB. */
+  /** Bytes of memory for what was accessed; default: six times the windows, at least 64 MiB and at most 1 GiB. */
   readonly memory?: number;
   /** A file for the report as JSON. */
   readonly file?: string;
@@ -63,6 +63,6 @@ export class TaskRaces {
     const write = told === undefined ? (text: string) => void process.stderr.write(text) : () => {};
     const code = showReport(report, this.#options, write);
     if (told !== undefined) told(report);
-    else if (code === RACE_EXIT) process.exitCode ??= code;
+    if (told === undefined || code !== RACE_EXIT) process.exitCode ??= code || undefined;
   }
 }

@@ -22,13 +22,32 @@ export interface RaceRuntime {
   site: number;
   /** Whether modules are instrumented as they are loaded. */
   instruments: boolean;
+  /** What cannot be seen, as far as that is known, and who is told of more. */
+  readonly unseen: Set<string>;
+  tellUnseen: ((text: string) => void) | undefined;
 }
 
 /** The one of this thread. */
 export function raceRuntime(): RaceRuntime {
   const place = globalThis as { [SHARED]?: RaceRuntime };
-  place[SHARED] ??= { memories: new WeakMap(), sites: [], columns: new Map(), site: -1, instruments: false };
+  place[SHARED] ??= {
+    memories: new WeakMap(),
+    sites: [],
+    columns: new Map(),
+    site: -1,
+    instruments: false,
+    unseen: new Set(),
+    tellUnseen: undefined,
+  };
   return place[SHARED];
+}
+
+/** Something of the program's that will not be seen; the report says so. */
+export function cannotSee(text: string): void {
+  const { unseen, tellUnseen } = raceRuntime();
+  if (unseen.has(text)) return;
+  unseen.add(text);
+  tellUnseen?.(text);
 }
 
 const numbers = new Map<string, number>();
