@@ -50,9 +50,9 @@ const world = await init();
 require('./strange.cjs');
 require('other');
 try { require('./native.node'); } catch {}
-new Worker('0', { eval: true });
-eval('0');
 await world.barrier();
+eval('0');
+new Worker('0', { eval: true });
 await world.finalize();
 `;
 

@@ -44,9 +44,14 @@ export class RaceTeller {
     const runtime = raceRuntime();
     if (!runtime.instruments)
       cannotSee("loads and stores of the program's own: its modules were not instrumented as they were loaded");
-    const tellUnseen = (text: string): void => this.begin(text).tell(RaceEvent.UNSEEN);
-    for (const text of runtime.unseen) tellUnseen(text);
-    runtime.tellUnseen = tellUnseen;
+    for (const text of runtime.unseen) this.#tellUnseen(text);
+    runtime.tellUnseen = (text) => this.#tellUnseen(text);
+  }
+
+  /** Also behind `finalize`, where that can be told: Node says some time later that a thread was started. */
+  #tellUnseen(text: string): void {
+    this.begin(text);
+    if (!this.#isClosed || !this.isPrompt) this.#sink.event(RaceEvent.UNSEEN, this.#data, this.#length);
   }
 
   // ---- events -------------------------------------------------------------------------------------------------------
