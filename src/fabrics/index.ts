@@ -20,7 +20,7 @@ export { type FabricDescription, readFabric } from '../providers/modelled/fabric
 export type { Fabric } from '../providers/modelled/fabric-numbers.ts';
 export { fabricNames, loadFabric } from '../providers/modelled/known-fabrics.ts';
 export { observeFabric } from '../providers/modelled/observed.ts';
-export type { Race, RaceReport, RaceSide } from '../races/race-findings.ts';
+export type { Race, RaceReport, RaceSide, ShadowSize } from '../races/race-findings.ts';
 export type { RaceEdge } from '../races/race-order.ts';
 export type { RaceOptions } from '../races/watch/task-races.ts';
 export { type FaultOptions, runTasks, type TaskOptions } from '../start/tasks.ts';

@@ -41,6 +41,7 @@ export interface Race {
   count: number;
 }
 
+/** What the analysis keeps of accesses, in its shadow of the windows. */
 export interface ShadowSize {
   /** Bytes that it took at most, about. */
   readonly bytes: number;
