@@ -18,6 +18,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 
 #include "fabric_engine.h"
 #include "threads.h"
@@ -203,7 +204,11 @@ bool Engine::begin(const std::string& device, std::string* why) {
   }
   if (error != 0) return refuse("the completions", -error);
   traits.mustLook = cqAttr.wait_obj == FI_WAIT_NONE;
+  // By `tcp`, ofi_rxm has one set of receive buffers for all connections; by `net`, each has its own 4 MiB otherwise.
+  std::optional<Setting> shared;
+  if (provider.rfind("net", 0) == 0) shared.emplace("FI_OFI_RXM_USE_SRX", "1");
   if ((error = fi_endpoint(domain, info, &ep, nullptr)) != 0) return refuse("the endpoint", -error);
+  shared.reset();
   if ((error = fi_ep_bind(ep, &av->fid, 0)) != 0 || (error = fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV)) != 0 ||
       (error = fi_enable(ep)) != 0) {
     return refuse("the endpoint", -error);

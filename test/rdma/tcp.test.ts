@@ -185,6 +185,15 @@ test('twenty ranks that begin at once come together, and end', LONG, async () =>
   expect(told).toHaveLength(20);
 });
 
+test('a connection takes little memory', LONG, async () => {
+  const least = async (size: number): Promise<number> => {
+    const told = await runRanks<{ kibibytes: number }>('robust-memory', { kind: 'processes', size, env: ON_DEVICE });
+    return Math.min(...told.map(({ kibibytes }) => kibibytes));
+  };
+  // Receive buffers of its own would be 4 MiB.
+  expect(((await least(9)) - (await least(2))) / 7).toBeLessThan(2048);
+});
+
 test('a rank that is stopped is not taken for dead, and goes on', LONG, async () => {
   const port = await freePort();
   const members = Array.from({ length: 2 }, (_, rank) =>
