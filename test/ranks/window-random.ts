@@ -262,7 +262,11 @@ async function program(world: Communicator, number: number): Promise<void> {
       schedule: shared.pick(SCHEDULES),
       update: shared.pick(UPDATE_SCHEMES),
       noncontiguous: noncontiguous ?? shared.pick(NONCONTIGUOUS_NAMES),
-      ...(byRequests && { fence: shared.pick(FENCES_BY_HINT), lock: shared.pick(LOCKS_BY_HINT) }),
+      ...(byRequests && {
+        fence: shared.pick(FENCES_BY_HINT),
+        lock: shared.pick(LOCKS_BY_HINT),
+        lock_defer: shared.pick(['auto', 'false', 'true'] as const),
+      }),
     };
     const options = { info, dispUnit: units.at(-1)![rank] };
     if (!byRequests && fence === 'immediate' && shared.chance(0.4)) {

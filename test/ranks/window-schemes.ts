@@ -303,7 +303,7 @@ async function refusals(world: Communicator): Promise<void> {
     [{ lock_migration: 'threshold:0' }, /threshold:N/],
     [{ lock_migration: 'threshold:1.5' }, /threshold:N/],
     [{ lock_migration: 7 }, /threshold:N/],
-    [{ lock_defer: 'perhaps' }, /true, false/],
+    [{ lock_defer: 'perhaps' }, /auto, false, true/],
     [{ schedule: 'puts-first' }, /issue-order, gets-first, interleave, aggregate/],
   ];
   for (const [info, message] of wrong) {
@@ -327,7 +327,7 @@ async function refusals(world: Communicator): Promise<void> {
   }
   await allocated(world, 1, { lock: 'hybrid', lock_mode: 'network', lock_migration: 'threshold:9' }, (win) => {
     const { lock, lock_mode, lock_migration, lock_defer } = win.getInfo();
-    assert.deepEqual([lock, lock_mode, lock_migration, lock_defer], ['hybrid', 'network', 'threshold:9', 'false']);
+    assert.deepEqual([lock, lock_mode, lock_migration, lock_defer], ['hybrid', 'network', 'threshold:9', 'auto']);
     win.setInfo({ lock_mode: 'cpu', fence: 'deferred', no_locks: true });
     assert.equal(win.getInfo().lock_mode, 'network');
     assert.throws(() => win.setInfo({ lock_mode: 'steam' as 'cpu' }), { code: 'ERR_INFO_VALUE' });

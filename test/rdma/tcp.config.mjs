@@ -20,6 +20,7 @@ export default {
       'cable',
       'networks',
       'calls',
+      'deferred-locks',
     ].map((name) => `test/rdma/${name}.test.ts`),
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',

@@ -349,7 +349,7 @@ export const hybrid = lockKind({
     const gate = ({ counts, ownWord }: Words): Gate =>
       new HybridGate(nodeOf(me, size), ownWord(), policy, isNear, counts);
     // Where no rank is on another node, nothing is ever queued.
-    const defers = lock_defer && members.some((_, rank) => !isNear(rank));
+    const defers = lock_defer === 'true' && members.some((_, rank) => !isNear(rank));
     const locks: (HybridLock | undefined)[] = [];
     const queues = defers && ((rank: number): boolean => locks[rank]?.isDeferred === true);
     return locksByAgent(parts, gate, queues, (agent, rank, { wordOf }) => {

@@ -5,6 +5,7 @@ import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { OperationQueue, QueueTrace } from '../../transfer/served/operation-queue.ts';
 import type { OperationServer } from '../../transfer/served/operation-server.ts';
+import type { DeferredLocks } from './deferred-lock.ts';
 import type { AllLock } from './lock-of-all.ts';
 import type { LockOrigin } from './lock-origin.ts';
 import type { LockOrder } from './lock-overtaking.ts';
@@ -18,6 +19,10 @@ export type LockMode = (typeof LOCK_MODES)[number];
 export const CPU_LOCKS = ['queue', 'one-word'] as const;
 export type CpuLockName = (typeof CPU_LOCKS)[number];
 
+/** Whether `lock` leaves it to the end of the epoch to wait; `auto`: where it is likely to pay. */
+export const LOCK_DEFERS = ['auto', 'false', 'true'] as const;
+export type LockDefer = (typeof LOCK_DEFERS)[number];
+
 /** What a window's hints say of its locks, besides the scheme. */
 export interface LockOptions {
   readonly lock_mode: LockMode;
@@ -25,7 +30,7 @@ export interface LockOptions {
   readonly lock_order: LockOrder;
   /** One of `MIGRATIONS`. */
   readonly lock_migration: string;
-  readonly lock_defer: boolean;
+  readonly lock_defer: LockDefer;
 }
 
 /** What a window gives its locks. */
@@ -43,6 +48,11 @@ export interface LockParts {
   readonly server: OperationServer;
   /** The recorder of what is queued in a queue of that name, in a job that is traced. */
   readonly queueTrace?: (name: string) => QueueTrace | undefined;
+  /**
+   * Whether an operation under the lock of a rank may travel with that: its owner carries out updates under a lock, and
+   * this rank reaches it by requests alone. Absent where there is no such rank.
+   */
+  readonly travels?: ((rank: number) => boolean) | undefined;
   /** One of the scheme's `deviceWords` of a rank. */
   remoteWord(rank: number, index: number): RemoteWord;
   /**
@@ -70,6 +80,8 @@ export interface Locks {
   readonly serve?: () => void;
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive?: PassiveQueue;
+  /** Operations under a lock that is deferred wait here for that. */
+  readonly deferred?: DeferredLocks | undefined;
   make(rank: number): TargetLock;
   /** Shares the locks of all ranks at once, if the scheme can do that; else they are taken one by one. */
   readonly all?: () => AllLock;

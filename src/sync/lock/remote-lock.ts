@@ -31,13 +31,19 @@
  * looks at that ticket's slot afterwards. All are atomics on the device, so at least one of the two sees the other.
  * Both take the mark away by compare-and-swap before they move SERVING on, so only one does.
  *
+ * Where the target carries out updates under a lock, epochs of one small operation need one round trip, with a lock
+ * that is deferred (deferred-lock.ts, lock-habit.ts).
+ *
  * Memory order: the release follows all that its holder has written, which the caller has waited for. A rank that
  * acquires reads after its own compare-and-swap was answered.
  */
 
+import type { Deferrable } from '../../job/rank-locks.ts';
 import type { RemoteWord } from '../../transfer/requests/remote-access.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
 import type { Operation } from '../../wait/operation.ts';
+import { type DeferredEpoch, DeferredLocks } from './deferred-lock.ts';
+import { LockHabit } from './lock-habit.ts';
 import { lockKind } from './lock-kind.ts';
 import { NO_OVERTAKING, OVERTAKING_BY_REQUESTS_MS, type Overtaking, overtakingBy } from './lock-overtaking.ts';
 import { type Attempt, noLocks, type TargetLock } from './lock-scheme.ts';
@@ -91,6 +97,16 @@ function holderInWords(word: number | undefined): string {
   return ` (${held === 1 ? 'a rank' : `${held} ranks`} shared it at the last look)`;
 }
 
+/** How locks are deferred. */
+interface Deferring {
+  readonly locks: DeferredLocks;
+  /** Each of them; otherwise those that have the habit. */
+  readonly always: boolean;
+}
+
+/** What one operation issues, at most: itself, and what runs it. */
+const ONE = 2;
+
 export class RemoteLock implements TargetLock {
   readonly #requests: RequestTransfer;
   readonly #rank: number;
@@ -99,12 +115,22 @@ export class RemoteLock implements TargetLock {
   readonly #word: (index: number) => RemoteWord;
   readonly #now: () => number;
   readonly #overtaking: Overtaking;
+  readonly #deferring: Deferring | undefined;
+  readonly #habit = new LockHabit();
+  /** The epoch that is open, if its lock was deferred. */
+  #deferred: DeferredEpoch | undefined;
+  /** What had been issued to the target when this rank got the lock; negative: it stood in line. */
+  #issued = -1;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
   /** Acquisitions that no call waits for any more and whose answers have not come. */
   #unsettled = 0;
 
-  /** @param word the target's lock words; @param now a clock in milliseconds */
+  /**
+   * @param word the target's lock words
+   * @param now a clock in milliseconds
+   * @param deferring absent: it is never deferred
+   */
   constructor(
     requests: RequestTransfer,
     rank: number,
@@ -113,6 +139,7 @@ export class RemoteLock implements TargetLock {
     word: (index: number) => RemoteWord,
     now: () => number,
     overtaking: Overtaking = NO_OVERTAKING,
+    deferring?: Deferring,
   ) {
     this.#requests = requests;
     this.#rank = rank;
@@ -121,6 +148,7 @@ export class RemoteLock implements TargetLock {
     this.#word = word;
     this.#now = now;
     this.#overtaking = overtaking;
+    this.#deferring = deferring;
   }
 
   /** Never without waiting: the word is at the target. */
@@ -138,6 +166,7 @@ export class RemoteLock implements TargetLock {
       failed = true;
       done = steps.next().done === true;
       failed = false;
+      if (done) this.#issued = acquisition.ticket === undefined ? this.#requests.issuedTo(this.#target) : -1;
       return done;
     };
     return {
@@ -176,7 +205,47 @@ export class RemoteLock implements TargetLock {
     return attempt;
   }
 
+  defer(exclusive: boolean): boolean {
+    if (this.#deferring === undefined || !(this.#deferring.always || this.#habit.isSmall)) return false;
+    const { rkey, address } = this.#word(WORD);
+    this.#deferred = this.#deferring.locks.open({
+      target: this.#target,
+      exclusive,
+      lock: { word: { rkey, address }, holder: exclusive ? EXCLUSIVE | this.#rank : 1 },
+      acquire: () => this.acquire(exclusive),
+      release: () => this.#giveBackNow(exclusive),
+    });
+    return true;
+  }
+
+  get pending(): Deferrable['pending'] {
+    return this.#deferred?.pending;
+  }
+
+  confirm(): Operation {
+    return this.#deferred!.confirm();
+  }
+
+  get isGivenBack(): boolean {
+    return this.#deferred?.isGivenBack === true;
+  }
+
   release(exclusive: boolean): void {
+    const epoch = this.#deferred;
+    if (epoch !== undefined) {
+      this.#deferred = undefined;
+      this.#habit.note(epoch.ended);
+      this.#deferring!.locks.close(epoch);
+      return;
+    }
+    if (this.#deferring !== undefined) {
+      const issued = this.#issued < 0 ? -1 : this.#requests.issuedTo(this.#target) - this.#issued;
+      this.#habit.note(issued > 0 && issued <= ONE ? 'one' : 'other');
+    }
+    this.#giveBackNow(exclusive);
+  }
+
+  #giveBackNow(exclusive: boolean): void {
     this.#add(WORD, exclusive ? -(EXCLUSIVE | this.#rank) : -1);
   }
 
@@ -318,7 +387,7 @@ export class RemoteLock implements TargetLock {
   }
 
   *#giveBack(steps: Generator<void, boolean>, exclusive: boolean): Generator<void, void> {
-    if (yield* steps) this.release(exclusive);
+    if (yield* steps) this.#giveBackNow(exclusive);
   }
 
   /** Brings an acquisition that no call waits for any more to an end, without the lock. */
@@ -326,7 +395,7 @@ export class RemoteLock implements TargetLock {
     // A request that may give it the lock, or a ticket, is perhaps on its way. Only its answer tells what it has done.
     while (acquisition.ticket === undefined || acquisition.deciding) {
       if (steps.next().done) {
-        this.release(exclusive);
+        this.#giveBackNow(exclusive);
         return;
       }
       yield;
@@ -381,12 +450,33 @@ export const remote = lockKind({
   name: 'remote',
   deviceWords: remoteLockWords,
   agent: false,
-  make({ comm, options, wire, remoteWord }) {
+  make({ comm, options, wire, remoteWord, travels }) {
     const { rank: me, size, job } = comm;
     const now = (): number => job.progress.now();
     const wordsOf = (rank: number) => (index: number) => remoteWord(rank, index);
     const overtaking = overtakingBy(options.lock_order, job, OVERTAKING_BY_REQUESTS_MS);
-    const make = (rank: number) => new RemoteLock(wire!, me, rank, size, wordsOf(rank), now, overtaking);
-    return { counts: noLocks(), make };
+    const always = options.lock_defer === 'true';
+    const locks = travels && options.lock_defer !== 'false' ? new DeferredLocks(wire!) : undefined;
+    const served =
+      locks &&
+      comm.members.serveUnlessQuiet(
+        () => look(locks),
+        () => !locks.isAsking,
+      );
+    if (locks !== undefined) locks.whenAsking = served!.stir;
+    const make = (rank: number): TargetLock => {
+      const deferring = locks && travels!(rank) ? { locks, always } : undefined;
+      return new RemoteLock(wire!, me, rank, size, wordsOf(rank), now, overtaking, deferring);
+    };
+    return { counts: noLocks(), make, deferred: locks, release: () => served?.end() };
   },
 });
+
+/** Milliseconds from one look to the next at a lock that nobody waits for, and whose holder rings no bell. */
+const LOOK_MS = 0.1;
+
+/** Goes on with a deferred lock that was asked for. */
+function look(locks: DeferredLocks): number {
+  locks.poll();
+  return locks.isAsking ? LOOK_MS : Number.POSITIVE_INFINITY;
+}

@@ -90,7 +90,7 @@ export const twoSided = lockKind({
   make(parts) {
     const me = parts.comm.rank;
     const lock = (agent: LockAgent, rank: number): TargetLock =>
-      new TwoSidedLock(agent, rank, rank === me, parts.options.lock_defer);
+      new TwoSidedLock(agent, rank, rank === me, parts.options.lock_defer === 'true');
     return locksByAgent(parts, () => NO_GATE, true, lock);
   },
 });

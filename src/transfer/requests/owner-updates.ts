@@ -14,6 +14,9 @@
  * what rounds are for: a refusal ends the round, and the owner refuses all that comes with the old one. Once this rank
  * has seen the refusal, it posts none until those that it had posted have had their turn, each the long way, and then
  * begins the next round.
+ *
+ * The lock need not be a stripe's: an operation that is the only one under a window's lock travels with that
+ * (sync/lock/deferred-lock.ts).
  */
 import { DATA_SIZES } from '../../datatype/base-types.ts';
 import type { Side } from '../../datatype/sides.ts';
@@ -66,20 +69,21 @@ export class OwnerUpdates {
 
   /**
    * An update of the elements at byte `at` of a region; `undefined` if these go the long way only.
-   * @param isStriped they are of a type that goes by stripes
+   * @param lock that of their stripe, if they are of a type that goes by stripes; or another one, which the owner takes
+   * for the update if it is free
    */
   ahead(
     rank: number,
     region: RemoteRegion,
     at: number,
     to: Side,
-    isStriped: boolean,
+    lock: 'stripe' | 'none' | Lock,
     update: OwnerUpdate,
   ): Ahead | undefined {
     const { type, base, elementSize, high } = to;
     if (type !== undefined || high === 0 || high > STRIPE_BYTES || DATA_SIZES[base] !== elementSize) return undefined;
     if ((region.address + at) % elementSize !== 0) return undefined;
-    if (isStriped && stripeAt(at) !== stripeAt(at + high - 1)) return undefined;
+    if (lock === 'stripe' && stripeAt(at) !== stripeAt(at + high - 1)) return undefined;
     const target = this.#targets.of(rank);
     const { remote } = this.#requests;
     const { op = SWAP_ELEMENT, fetches } = update;
@@ -94,7 +98,7 @@ export class OwnerUpdates {
           ({ round } = target);
           const word = { rank, rkey: region.rkey, address: region.address + at };
           const does = op + to.base * 2 ** 8 + (fetches ? FETCHES : 0) + round * ROUND;
-          remote.update(word, does, isStriped ? this.#stripes.lockOf(rank, stripeAt(at)) : NO_LOCK, memory, bytes);
+          remote.update(word, does, this.#lockAt(lock, rank, at), memory, bytes);
         } catch (error) {
           memory.free();
           throw error;
@@ -116,5 +120,10 @@ export class OwnerUpdates {
         return false;
       },
     };
+  }
+
+  #lockAt(lock: 'stripe' | 'none' | Lock, rank: number, at: number): Lock {
+    if (lock === 'stripe') return this.#stripes.lockOf(rank, stripeAt(at));
+    return lock === 'none' ? NO_LOCK : lock;
   }
 }

@@ -39,8 +39,9 @@ import { accumulateByOwner, addAhead, swapAhead, swapByOwner } from './ahead-upd
 import type { Fetch } from './fetch.ts';
 import { OwnerUpdates } from './owner-updates.ts';
 import type { Regions, RemoteRegion } from './regions.ts';
+import type { Lock } from './remote-access.ts';
 import { type Acquired, type RemoteStripes, Reply } from './remote-stripes.ts';
-import type { Hold, HoldingSteps } from './request-tasks.ts';
+import type { Ahead, Hold, HoldingSteps } from './request-tasks.ts';
 import type { RequestTransfer } from './request-transfer.ts';
 import {
   type Arrays,
@@ -142,7 +143,7 @@ export class RequestUpdates {
           region,
           at,
           to,
-          !isByDevice,
+          isByDevice ? 'none' : 'stripe',
           accumulateByOwner(operands, rank, to, op, this.#ownStripes, this.#kernels),
         );
     if (ahead === undefined && isByDevice) {
@@ -191,8 +192,43 @@ export class RequestUpdates {
     this.#requests.beginHolding(
       rank,
       (hold) => this.#swapUnderStripe(hold, arrays, rank, region, at, to),
-      this.#byOwner?.ahead(rank, region, at, to, true, swapByOwner(arrays, rank, to.elementSize)),
+      this.#byOwner?.ahead(rank, region, at, to, 'stripe', swapByOwner(arrays, rank, to.elementSize)),
     );
+  }
+
+  /**
+   * An accumulate that the owner carries out under a lock, which it takes for it and gives back; a put is `REPLACE`, a
+   * get `NO_OP`. No other rank may update the elements meanwhile, unless they are only read or replaced. `undefined`:
+   * these elements go another way.
+   */
+  travelling(
+    lock: Lock,
+    origin: TypedArray,
+    from: Side,
+    rank: number,
+    at: number,
+    to: Side,
+    op: number,
+    fetch: Fetch | undefined,
+  ): Ahead | undefined {
+    const operands = { origin: bytesOf(origin), from, result: fetch && bytesOf(fetch.result), into: fetch?.side };
+    const update = accumulateByOwner(operands, rank, to, op, this.#ownStripes, this.#kernels);
+    return this.#byOwner?.ahead(rank, this.#parts.of(rank), at, to, lock, update);
+  }
+
+  /** The same for a compare-and-swap. */
+  travellingSwap(
+    lock: Lock,
+    origin: TypedArray,
+    compare: TypedArray,
+    result: TypedArray,
+    rank: number,
+    at: number,
+    to: Side,
+  ): Ahead | undefined {
+    const arrays = { origin: bytesOf(origin), compare: bytesOf(compare), result: bytesOf(result) };
+    const update = swapByOwner(arrays, rank, to.elementSize);
+    return this.#byOwner?.ahead(rank, this.#parts.of(rank), at, to, lock, update);
   }
 
   /**

@@ -248,6 +248,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, comm.members),
     () => signals.raiseOwn(),
   );
+  const isNear = (rank: number): boolean => rank === me || mapping.isNeighbour(rank);
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,
     hints,
@@ -260,6 +261,7 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     remoteWord: (rank, index) => device.lock(rank, index),
     fenceWords: device.fence,
     nodeWords,
+    travels: travelling(making, offer.hints, requests, channels) ? (rank) => !isNear(rank) : undefined,
     queueTrace: (name) => queueTrace(comm, materials.trace, name),
   });
   undo.add(releaseSchemes);
@@ -293,6 +295,20 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
     makeStripes: (rank) => (shared === undefined ? undefined : makeStripes(rank)),
     release: () => undo.run(),
   };
+}
+
+/**
+ * Whether operations may travel with their locks: where owners carry out updates, and nothing else puts operations off,
+ * or sends them another way. Searches for races know the order of locks by their calls.
+ */
+function travelling(
+  { comm, flavor }: Making,
+  hints: Hints,
+  requests: RequestTransfer | undefined,
+  channels: WindowChannels,
+): boolean {
+  if (requests?.updates !== true || flavor === 'dynamic' || comm.job.races !== undefined) return false;
+  return channels.updates === undefined && channels.layouts === undefined && heldOf(hints, true) === undefined;
 }
 
 /** What this rank's processor reaches of a window by requests: of this rank itself, and of its neighbours. */

@@ -11,6 +11,7 @@ import type { FenceWords } from '../../sync/fence/fence-kind.ts';
 import { fenceNamed } from '../../sync/fence/fence-kinds.ts';
 import type { FenceScheme } from '../../sync/fence/fence-scheme.ts';
 import { FenceWait } from '../../sync/fence/fence-wait.ts';
+import type { DeferredLocks } from '../../sync/lock/deferred-lock.ts';
 import type { LockKind, LockParts, PassiveQueue } from '../../sync/lock/lock-kind.ts';
 import { lockNamed } from '../../sync/lock/lock-kinds.ts';
 import type { AllLock } from '../../sync/lock/lock-of-all.ts';
@@ -96,6 +97,8 @@ export interface Schemes {
   readonly deferred: OperationQueue | undefined;
   /** Operations under locks wait here for their unlock or flush. */
   readonly passive: PassiveQueue | undefined;
+  /** Operations under a lock that is deferred wait here for that. */
+  readonly deferredLocks: DeferredLocks | undefined;
   readonly lockCounts: LockCounts;
   /** Calls that may not wait call this now and then, where an agent serves others. */
   readonly serve: (() => void) | undefined;
@@ -138,6 +141,7 @@ export function makeSchemes(parts: SchemeParts): Schemes {
     fenceWait: new FenceWait(fence, comm, comm.windows),
     deferred: queued?.queue,
     passive: locks?.passive,
+    deferredLocks: locks?.deferred,
     lockCounts: locks?.counts ?? noLocks(),
     serve: locks?.serve,
     makeLock: (rank) => locks?.make(rank),

@@ -4,7 +4,14 @@ import { BARRIER_KINDS, type BarrierKind } from '../../collective/barrier-kinds.
 import { argumentTypeError, RmaError, reading, show } from '../../errors.ts';
 import type { FencePlace } from '../../sync/fence/fence-kind.ts';
 import { defaultFence, FENCE_SCHEMES, type FenceSchemeName, fenceNamed } from '../../sync/fence/fence-kinds.ts';
-import { CPU_LOCKS, type CpuLockName, LOCK_MODES, type LockMode } from '../../sync/lock/lock-kind.ts';
+import {
+  CPU_LOCKS,
+  type CpuLockName,
+  LOCK_DEFERS,
+  LOCK_MODES,
+  type LockDefer,
+  type LockMode,
+} from '../../sync/lock/lock-kind.ts';
 import { DEFAULT_LOCK, LOCK_SCHEMES, type LockSchemeName } from '../../sync/lock/lock-kinds.ts';
 import { isMigration, MIGRATIONS } from '../../sync/lock/lock-migration.ts';
 import { defaultLockOrder, LOCK_ORDERS, type LockOrder } from '../../sync/lock/lock-overtaking.ts';
@@ -67,11 +74,13 @@ export interface WindowInfo {
    */
   readonly lock_order?: LockOrder;
   /**
-   * With the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. With
-   * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode. With both only while the rank has no
-   * other lock in any window; before it asks for another one, it waits for the one that was deferred.
+   * `true`: with the scheme `two-sided`, `lock` does not wait for the lock; `unlock` and the flushes wait instead. With
+   * `hybrid`, that is so of exclusive locks of ranks of other nodes, in CPU mode; with `queue` and `remote`, of locks
+   * of ranks of other hosts that are reached by libfabric. With all of them only while the rank has no other lock in
+   * any window; before it asks for another one, it waits for the one that was deferred. `auto`, the default: with
+   * `queue` and `remote`, after an epoch of that lock with one small operation only; with the others never.
    */
-  readonly lock_defer?: boolean | 'true' | 'false';
+  readonly lock_defer?: boolean | LockDefer;
   /**
    * What carries out accumulates (`accumulate`, `getAccumulate`, `fetchAndOp`, `compareAndSwap`) where memory is
    * reached by requests: on devices and modelled fabrics. `by-requests`: the device, without the target's processor.
@@ -220,7 +229,10 @@ const HINTS = {
     compared: [LIMITS + MIGRATIONS.length, numberOfMigration],
   } satisfies Hint<string>,
   lock_order: oneOf(LOCK_ORDERS, defaultLockOrder),
-  lock_defer: flag(),
+  lock_defer: {
+    ...oneOf(LOCK_DEFERS, () => 'auto'),
+    read: (value) => LOCK_DEFERS.find((name) => name === String(value)),
+  } satisfies Hint<LockDefer>,
   update: oneOf(UPDATE_SCHEMES, () => DEFAULT_UPDATE),
   schedule: {
     allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas without spaces'],

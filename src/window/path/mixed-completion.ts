@@ -1,28 +1,39 @@
 /**
- * Completion where some passive epochs queue operations and others do not, by their target (`PassiveQueue.takes`). An
- * epoch does one or the other from its first operation to its last, and its unlock completes all of them. So a call
- * about one rank asks the one way that is in use there; a call about all ranks asks both.
+ * Completion where some passive epochs queue operations and others do not, by their target: for agents
+ * (`PassiveQueue.takes`), or until a deferred lock is there (`DeferredLocks`). An epoch does one or the other from its
+ * first operation to its last, and its unlock completes all of them. So a call about one rank asks the one way that is
+ * in use there; a call about all ranks asks both.
  */
 
+import type { DeferredLocks } from '../../sync/lock/deferred-lock.ts';
 import type { PassiveQueue } from '../../sync/lock/lock-kind.ts';
 import type { Operation } from '../../wait/operation.ts';
 import type { Completion } from './path.ts';
 
 export class MixedCompletion implements Completion {
-  readonly #queued: PassiveQueue['origin'];
+  readonly #queued: Pick<PassiveQueue['origin'], 'flush' | 'flushLast' | 'soFar'>;
   readonly #takes: (rank: number) => boolean;
   readonly #direct: Completion | undefined;
 
   /** @param direct of what is not queued; absent if that is complete when it is issued */
-  constructor({ origin, takes }: PassiveQueue, direct: Completion | undefined) {
-    this.#queued = origin;
-    this.#takes = takes!;
+  constructor(
+    queued: PassiveQueue['origin'] | DeferredLocks,
+    takes: (rank: number) => boolean,
+    direct: Completion | undefined,
+  ) {
+    this.#queued = queued;
+    this.#takes = takes;
     this.#direct = direct;
   }
 
   flush(rank?: number): Operation {
     if (rank === undefined) return both(this.#queued.flush(), this.#direct?.flush());
     return this.#takes(rank) ? this.#queued.flush(rank) : (this.#direct?.flush(rank) ?? NOTHING);
+  }
+
+  tryFlush(rank: number | undefined, extent: 'here' | 'in memory'): boolean {
+    if (rank === undefined || this.#takes(rank)) return false;
+    return this.#direct === undefined || this.#direct.tryFlush?.(rank, extent) === true;
   }
 
   flushLocal(rank?: number): Operation {

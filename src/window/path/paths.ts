@@ -38,6 +38,7 @@ import type { Operation } from '../../wait/operation.ts';
 import type { Attachments } from '../attached/attachments.ts';
 import { goneError, type WindowParts } from '../creation/window-parts.ts';
 import type { Epochs } from '../epochs/epochs.ts';
+import { Deferred, signalBehind } from './deferred-path.ts';
 import { HeldCompletion, HeldPath } from './held-path.ts';
 import { Layouts } from './layout-path.ts';
 import { Loads } from './load-path.ts';
@@ -74,8 +75,10 @@ export class Paths {
     this.#served = served;
     this.#queues = deferred !== undefined || passive !== undefined;
     const direct = requests && held ? new HeldCompletion(requests, held) : requests;
-    if (passive === undefined) this.completion = direct;
-    else this.completion = passive.takes === undefined ? passive.origin : new MixedCompletion(passive, direct);
+    const locks = parts.deferredLocks;
+    if (locks !== undefined) this.completion = new MixedCompletion(locks, (rank) => locks.takes(rank), direct);
+    else if (passive?.takes === undefined) this.completion = passive?.origin ?? direct;
+    else this.completion = new MixedCompletion(passive.origin, passive.takes, direct);
     this.drain = requests && ((failed) => requests.drain(failed));
     const plain = attachments === undefined && held === undefined && !this.#queues && epochs.accesses === undefined;
     const whole = plain ? requests?.whole : undefined;
@@ -98,6 +101,8 @@ export class Paths {
 
   #ready(t: Target, direct: Path): Path {
     direct.open();
+    const { deferredLocks, updates } = this.#parts;
+    if (deferredLocks?.takes(t.rank)) return new Deferred(direct, deferredLocks, updates!, t.rank);
     const queue = this.#queueFor(t);
     return queue === undefined ? direct : new Queued(direct, queue, t.rank);
   }
@@ -147,6 +152,7 @@ export class Paths {
 
   /** What puts and gets whole arrays at a target by one request each, if anything does. */
   whole(t: Target): WholeArrays | undefined {
+    if (this.#parts.deferredLocks?.takes(t.rank)) return undefined;
     return this.#toPart(t, 'transfer').whole;
   }
 
@@ -162,7 +168,11 @@ export class Paths {
   /** Raises the target's count of notifications, behind everything that was issued to it. */
   signal(t: Target): void {
     const epochs = this.#epochs;
-    const { signals, passive, held } = this.#parts;
+    const { signals, passive, held, deferredLocks } = this.#parts;
+    if (deferredLocks?.takes(t.rank)) {
+      deferredLocks.hold(signalBehind(() => signals.raise(t.rank)));
+      return;
+    }
     const queue = this.#queueFor(t);
     if (queue === undefined) {
       try {
