@@ -77,6 +77,18 @@ async function everyCall(world: Communicator): Promise<void> {
   }
 }
 
+/** What travels keeps its bits, also those of numbers that a processor would change. */
+async function bits(world: Communicator): Promise<void> {
+  const target = (world.rank + 1) % world.size;
+  const win = (await Window.allocate(world, Float32Array, 1, { info: ALWAYS })) as unknown as Window<Cells>;
+  const [origin, found] = [new Float32Array(1), new Float32Array(1)];
+  new Uint32Array(origin.buffer)[0] = 0x7fa00001;
+  await alone(win, target, Lock.EXCLUSIVE, () => win.put(origin as never, target, 0));
+  await alone(win, target, Lock.EXCLUSIVE, () => win.get(found as never, target, 0));
+  assert.equal(new Uint32Array(found.buffer)[0], 0x7fa00001);
+  await win.free();
+}
+
 /** Ranks that fight for one lock, with epochs that travel and others, lose nothing of each other. */
 async function contended(world: Communicator): Promise<void> {
   const { rank } = world;
@@ -270,6 +282,7 @@ async function habit(world: Communicator): Promise<void> {
 
 await runCases({
   'every call alone': everyCall,
+  'numbers that are none': bits,
   'ranks that fight for a lock': contended,
   'a lock that another rank has': held,
   'requests, flushes and notifications': midway,
