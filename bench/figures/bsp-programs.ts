@@ -143,7 +143,7 @@ export const bspPrograms: readonly Figure[] = [
           "Origin more than table 1 says. The Origin's speed-ups were not run: they are n_o + n_c·g + l of the " +
           "programs' supersteps with its g and l of table 1, over the work of one processor. Processors compute " +
           `${MFLOPS} Mflop/s (table 1). The sizes of the data are ours, since the report gives its own in pictures ` +
-          'only; the fabric was another one than the report’s first, and the criterion began at 2 nodes',
+          'only. An earlier version had another fabric, and judged from 2 nodes on',
       };
     },
   },

@@ -293,7 +293,7 @@ export const chapter8: readonly Figure[] = [
           `the layout of columns adds ${ends(added, 0)} % at ${sizeName(SIZES[0])} and ${ends(added, LAST)} % at ` +
           `${sizeName(SIZES[LAST])}, as ${columns ? '' : 'not '}expected. That of diagonals adds ` +
           `${ends(growing, 0)} % at ${sizeName(SIZES[0])} and ${ends(growing, KEPT)} % at ${sizeName(SIZES[KEPT])}, ` +
-          `which is ${blocks ? '' : 'not '}expected`,
+          `${blocks ? '' : 'not '}as expected`,
         holds: columns && blocks,
         note:
           'the diagonals are the program of the dissertation, which gives no size of a block. There each block adds ' +
