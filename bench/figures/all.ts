@@ -47,7 +47,7 @@ export const CHAPTERS: readonly Chapter[] = [
     figures: [automatic],
     fabrics: ['infinihost-64', 'infinihost-express', 'infinihost-pci-x', 'connectx-16-cores', 'bsp-ib-16'],
   },
-  { figures: bspPrograms, fabrics: ['infinihost-express'] },
+  { figures: bspPrograms, fabrics: ['bsp-ib-16'] },
   { figures: adapterBarriers, fabrics: ['myrinet-lanai-xp', 'myrinet-lanai-9.1', 'quadrics-elan3'] },
   { figures: [...offeredLoad, ...slottedPackets, ...slotTimes, ...recovered], fabrics: ['ethernet-10-bus'] },
   { figures: [...adaptedPace, ...predictedSupersteps], fabrics: ['ethernet-100-switch', 'ethernet-10-bus'] },

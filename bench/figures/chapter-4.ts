@@ -392,8 +392,8 @@ export const chapter4: readonly Figure[] = [
       'By how much two-sided takes longer than direct: SPLASH LU of 2048 × 2048 and 3000 × 3000 in blocks of 128; ' +
       `arithmetic is charged at ${GFLOPS} GFLOP/s a process.`,
     expected:
-      'two-sided longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 processes. ' +
-      'Factor: by no more than 81 and 87 %',
+      'two-sided takes longer than direct by at least 25 % (n = 2048) and 58 % (n = 3000), on 8, 16, 32 and 64 ' +
+      'processes. Factor: by at most 81 and 87 %',
     schemes: [...FILES, 'bench/splash/lu.ts'],
     async measure() {
       const gains = await forEach([2048, 3000], (n) => forEach(LU_RANKS, (ranks) => gainOf(n, ranks)));
@@ -415,6 +415,12 @@ export const chapter4: readonly Figure[] = [
           kind: 'lines',
           x: { name: 'processes', places: LU_RANKS },
           y: { name: 'time of two-sided over that of direct, − 1 (%)' },
+          also: Object.fromEntries(
+            GAINS.flatMap(({ name }, i) => [
+              [`${name}, two-sided: ms`, times[i][0].map((time) => Number(show(time)))],
+              [`${name}, direct: ms`, times[i][1].map((time) => Number(show(time)))],
+            ]),
+          ),
           series: GAINS.flatMap(({ name, least, most }, i) => [
             { name, values: gains[i] },
             { name: `${name}, dissertation, least`, values: LU_RANKS.map(() => least), like: name },
@@ -422,19 +428,16 @@ export const chapter4: readonly Figure[] = [
           ]),
         },
         measured:
-          `two-sided takes longer, on ${LU_RANKS.join(', ')} processes, by n = 2048: ${percent(gains[0])} %; ` +
-          `n = 3000: ${percent(gains[1])} %. ms: ` +
-          GAINS.map(
-            ({ name }, i) =>
-              `${name}: two-sided ${times[i][0].map(show).join(', ')}, direct ${times[i][1].map(show).join(', ')}`,
-          ).join('; '),
+          `on ${LU_RANKS.join(', ')} processes two-sided takes longer by ${percent(gains[0])} % (n = 2048) and ` +
+          `${percent(gains[1])} % (n = 3000)`,
         holds: gains[0].every((gain) => gain >= 25) && gains[1].every((gain) => gain >= 58),
         factor: above.length === 0,
         note:
-          `${above.length === 0 ? '' : `it is more than the most that the dissertation has at ${above.join(', ')}. `}` +
-          `The program is the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} with ` +
-          'blocks of 128 on 8 processes). The rate of the arithmetic, which the dissertation does not give, ' +
-          `is free: with ${rates.join(' and ')} GFLOP/s the gain is ${percent(atRates)} % (n = 2048, 8 processes)`,
+          `${above.length === 0 ? '' : `that is more than the dissertation's most at ${above.join(', ')}. `}` +
+          'Why is open: the dissertation does not say how fast its processors compute, and the rate matters (with ' +
+          `${rates.join(' and ')} GFLOP/s the gain is ${percent(atRates)} %, n = 2048, 8 processes). The program was ` +
+          `changed to the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} gets with blocks ` +
+          'of 128 on 8 processes)',
       };
     },
   },

@@ -4,7 +4,7 @@
  */
 import { runTasks } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
-import { type Figure, forEach, type Series, show, sizeName } from './figure.ts';
+import { type Figure, forEach, rounded, type Series, show, sizeName } from './figure.ts';
 import { HANDLES, type Handle, type Handled, handled, heldBack, hiding, PROTOCOLS } from './handles.ts';
 
 const FABRIC = { fabric: fabricOf('myrinet-2000'), seed: 1 } as const;
@@ -43,12 +43,8 @@ async function run(handle: Handle, operation: 'put' | 'get', bytes: number, oper
   return { ...found[0], right: found.every(({ right }) => right) };
 }
 
-const listed = (values: readonly number[]): string => values.map(show).join(', ');
-const percent = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
-const names = (places: readonly number[]): string => places.map(sizeName).join(', ');
-/** The range of some numbers of per cent, in words. */
-const range = (values: readonly number[]): string =>
-  `${Math.min(...values).toFixed(0)} to ${Math.max(...values).toFixed(0)} %`;
+const range = (values: readonly number[], digits: number): string =>
+  `${Math.min(...values).toFixed(digits)} to ${Math.max(...values).toFixed(digits)}`;
 
 export const chapter9: readonly Figure[] = [
   {
@@ -95,26 +91,31 @@ export const chapter9: readonly Figure[] = [
           x: { name: 'operations', places: NUMBERS },
           y: { name: "time of the origin's processor (µs)", logarithmic: true },
           series,
+          also: Object.fromEntries(
+            OPERATIONS.map((operation, o) => [
+              `${operation}: % that an aggregate handle is complete later than separate ones`,
+              rounded(sooner[o], 1),
+            ]),
+          ),
         },
         measured:
-          `${NUMBERS.join(', ')} operations, µs of the processor: ` +
-          OPERATIONS.flatMap((operation, o) =>
-            HANDLES.map(
-              (handle) => `${operation} ${handle} ${listed(of(o, handle).map(({ processor }) => processor))}`,
-            ),
-          ).join('; ') +
+          OPERATIONS.map((operation, o) => {
+            const parts = NUMBERS.map((_, k) => of(o, 'aggregate')[k].processor / of(o, 'implicit')[k].processor);
+            return (
+              `from two ${operation}s on, an aggregate handle takes ${range(parts.slice(1), 2)} of the time ` +
+              'of separate ones'
+            );
+          }).join('; ') +
           `. ${right ? 'All data are right' : 'Some data are wrong'}. ` +
           `Of 10 puts with a limit of ${LIMITS.map(([limit]) => limit).join(', ')}, ` +
           `${held.map(({ before }) => before).join(', ')} are there before the wait and ` +
           `${held.map(({ after }) => after).join(', ')} after it`,
         holds: right && leaves && less,
         note:
-          'the vector operation is a list of requests: one doorbell and one completion for up to 16 of them, ' +
-          'since a request of an adapter has one place at the target. Without computation meanwhile, ' +
-          `${NUMBERS.join(', ')} operations of a handle are complete later (+) or sooner (−) ` +
-          'than separate ones by ' +
-          `${sooner.map((values, o) => `${percent(values)} % (${OPERATIONS[o]})`).join(' and ')}: ` +
-          'the adapter begins when the list is written, and then needs time for each message',
+          'the vector operation is a list of requests, with one doorbell and one completion for up to 16 of them: a ' +
+          'request of an adapter has one place at the target. Without computation meanwhile, the operations of a ' +
+          `handle are complete up to ${Math.max(...sooner.flat()).toFixed(1)} % later than separate ones, since the ` +
+          'adapter begins when the list is written',
       };
     },
   },
@@ -139,8 +140,8 @@ export const chapter9: readonly Figure[] = [
           series: HANDLES.map((name, h) => ({ name, values: times[h] })),
         },
         measured:
-          `${names(SIZES)} bytes, µs: ${HANDLES.map((handle, h) => `${handle} ${listed(times[h])}`).join('; ')}; ` +
-          `a handle adds ${Math.max(...added).toFixed(1)} % at most`,
+          `a get of 8 bytes takes ${show(times[0][0])} µs, one of 1M ${show(times[0].at(-1)!)}; a handle adds ` +
+          `${Math.max(...added).toFixed(1)} % at most`,
         holds: added.every((value) => value <= ADDED) && runs.flat().every(({ right }) => right),
         note:
           'the model charges for posting and polling, not for the instructions of the library itself: ' +
@@ -175,6 +176,8 @@ export const chapter9: readonly Figure[] = [
       );
       const from = (values: readonly number[], least: number): number[] =>
         values.filter((_, k) => HIDDEN_SIZES[k] >= least);
+      const upTo = (values: readonly number[], most: number): number[] =>
+        values.filter((_, k) => HIDDEN_SIZES[k] <= most);
       const eager = messages.filter((_, k) => HIDDEN_SIZES[k] <= SWITCH).at(-1)!;
       const parts = [
         ['direct', from(direct, LARGE).every((value) => value > 99)],
@@ -191,17 +194,22 @@ export const chapter9: readonly Figure[] = [
           series: [direct, buffered, messages].map((values, i) => ({ name: PROTOCOLS[i], values })),
         },
         measured:
-          `${names(HIDDEN_SIZES)} bytes, %: direct ${percent(direct)}; buffered ${percent(buffered)}; ` +
-          `messages ${percent(messages)}. As claimed: ${held.join(', ') || 'none'}` +
+          `direct hides at least ${Math.min(...from(direct, LARGE)).toFixed(2)} % from ${sizeName(LARGE)} bytes ` +
+          'on. Buffered hides ' +
+          `${range(upTo(buffered, SWITCH - 1), 1)} % below ${sizeName(SWITCH)}. Messages hide ` +
+          `${range(upTo(messages, SWITCH), 1)} % up to ${sizeName(SWITCH)}, and ` +
+          `${range(from(messages, SWITCH + 1), 1)} % above. As claimed: ${held.join(', ') || 'none'}` +
           `${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
         holds: failed.length === 0,
         note:
-          'direct hides all but posting the request and taking its completion. ' +
-          'The library buffers no get of consecutive bytes, so its place is taken by `noncontiguous`: ' +
-          "`pack`, whose answer the target's processor packs into a message, and the origin's unpacks: " +
-          `${range(buffered.filter((_, k) => HIDDEN_SIZES[k] < SWITCH))} below ${sizeName(SWITCH)} bytes; ` +
-          "from there on the answer is a long message, whose handshake waits for the origin's processor " +
-          'as that of messages does',
+          'direct hides all but posting the request and taking its completion. The library buffers no get of ' +
+          'consecutive bytes; `noncontiguous: pack` stands for it, where the processor of the target packs the ' +
+          'answer ' +
+          "into a message and the origin's unpacks it. From 16K bytes on that is a long message, whose handshake " +
+          'waits ' +
+          "for the origin's processor, as that of send and receive does. The figure was on InfiniBand first; only " +
+          'the ' +
+          "totals of this Myrinet's numbers have a source",
       };
     },
   },

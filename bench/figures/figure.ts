@@ -33,6 +33,8 @@ export interface Chart {
   readonly series: readonly Line[];
   /** Something else that was measured in the same runs. */
   readonly beside?: Chart;
+  /** What was measured and is not drawn: it is in the figure's data alone. */
+  readonly also?: Readonly<Record<string, readonly (number | string | null)[]>>;
 }
 
 export interface Outcome {
@@ -92,6 +94,11 @@ export async function forEach<P, R>(places: readonly P[], run: (place: P) => Pro
 export function show(value: number): string {
   const digits = value.toPrecision(3);
   return digits.includes('e') && Math.abs(value) >= 1000 && Math.abs(value) < 1e6 ? `${Number(digits)}` : digits;
+}
+
+/** For what a figure's data has besides (`Chart.also`). */
+export function rounded(values: readonly number[], digits: number): number[] {
+  return values.map((value) => Number(value.toFixed(digits)));
 }
 
 export function sizeName(bytes: number): string {

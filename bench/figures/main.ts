@@ -217,31 +217,38 @@ function page(): string {
   });
   return `# Results
 
-Papers claim things about one-sided communication, locks, fences, barriers and supersteps. This page runs the programs
-of each claim with this library on a model of the paper's machine ([modelled fabrics](guide/fabrics.md)), says what must
-come out for the claim to hold, and whether it did.
+Papers claim things about one-sided communication, locks, fences, barriers and supersteps. For each claim this library
+runs a program on a model of the paper's machine ([modelled fabrics](guide/fabrics.md)). This page says what has to come
+out for the claim to hold, what came out, and the verdict.
 
 **Of the papers' claims ${counted(papers)}. Of our own ${counted(ours)}.**
 
-- D1 to D10: a dissertation on MPI's one-sided operations over InfiniBand, by chapter: locks without the target's
-  processor (4), locks that migrate between nodes and processors (5), fences (6), read-modify-write (7), transfers of
-  many pieces (8), non-blocking operations (9), the order of operations (10).
-- B: a report on a BSP library for InfiniBand, whose processes compute, communicate and synchronize in supersteps.
-- M: a paper that predicts such programs by cost models, on machines of one and of two levels.
+- D4 to D10: a dissertation on MPI's one-sided operations over InfiniBand, by chapter. Locks (4): *two-sided* ones are
+  messages that the target's processor answers, *direct* (or *one-sided*) ones atomic operations of its network adapter.
+  Locks within nodes and between them (5): *hybrid* ones change between atomics of the processor and of the adapter.
+  Fences (6), in which puts are sent (*deferred*) or waited for. Read-modify-write (7). Transfers of many pieces (8): a
+  request for each (*multi-write*), *packed* by the processor, or gathered and scattered by the adapters (*SGRS*).
+  Operations that do not block (9). The order of operations (10).
+- B: a report on BSP-IB, a BSP library for InfiniBand. Its processes compute, communicate and synchronize in supersteps,
+  which cost *l* each, and *g* for each word.
+- M: a paper that predicts such programs by cost models, on machines of one level and of two (*g* and *l* within a node,
+  *G* and *L* between nodes).
 - N: a report on barriers that network adapters carry out by themselves, on Myrinet and Quadrics.
-- T: a paper on BSP over TCP/IP, which sends packets at a pace so that they do not collide on an Ethernet.
+- T: a paper on BSP over TCP/IP, which sends packets in slots of time so that they do not collide on an Ethernet.
 - O: our own claims.
 
 [References](references.md) has their titles. The table says of each claim:
 
 - *shape*: whether it holds in who wins, where lines cross, how they grow. (f): a number of the machine is fitted to one
   that is printed there, which is then none of the claim. (c): criterion, program or machine was changed after a first
-  measurement;
+  measurement; the note says how, or the history of [claims.json](claims.json);
 - *factor*: whether a number is met that the claim repeats from the paper, where it does;
-- *why not*: \`program\` or \`machine\`: ours differs from the paper's, in what the paper does not say; \`model\`: it
-  lacks something; \`finding\`: the claim is contradicted;
-- *with other numbers*: which numbers of a machine change the shape's verdict at −30 % or +30 %, of those that
-  [no source gives](guide/fabrics.md#fabrics) and the figure uses (\`npm run figures -- --sensitivity\`).
+- *why not*: \`finding\`: the claim is contradicted; \`model\`: ours lacks something that decides; \`machine\`: a number
+  of the machine or of its software decides, and no source gives it; \`program\`: ours does not do what the paper's
+  does, or the paper does not say what that is. The note says what;
+- *with other numbers*: whether the shape's verdict changes if a number of the machine that
+  [no source gives](guide/fabrics.md#fabrics) is 30 % less or more, one at a time of those that the figure uses.
+  *Not tried*: it was measured anew after the last such run (\`npm run figures -- --sensitivity\`), which takes hours.
 
 All figures use one set of numbers. \`npm run figures\` writes this page in a quarter of an hour on two cores: do not
 edit it. The measurements are the same on every machine. All values are in the data of each figure. Some rows are also
@@ -255,8 +262,11 @@ ${parts.join('\n\n')}
 `;
 }
 
+/** Nothing where the table says it all. */
 function said(sensitivity: Sensitivity | undefined): readonly string[] {
-  return sensitivity === undefined ? [] : [`- Other numbers: ${describeSensitivity(sensitivity)}.`];
+  return sensitivity === undefined || sensitivity.flips.length + sensitivity.failed.length === 0
+    ? []
+    : [`- Other numbers: ${describeSensitivity(sensitivity)}.`];
 }
 
 /** Writes all rows that were measured on real ranks; of some of them, those into the page of the same machine. */
@@ -307,6 +317,8 @@ this page: do not edit it.
 
 The ranks communicate through an emulated network in shared memory. The schemes take the same steps as on a fabric, so
 their counts and their order can be compared. The rows do not show latencies between nodes, or more ranks than cores.
+Where a claim does not hold and no reason is given, it is not understood
+([what is known](measured.md#the-modelled-fabric-and-claims)).
 
 | claim | measured | expected | on this machine, the claim |
 | --- | --- | --- | --- |

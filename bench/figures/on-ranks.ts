@@ -40,7 +40,7 @@ export function processes(ranks: number): string {
 
 /** What is expected of more and more processes, if there are cores for more than two. */
 export function ofMore(expected: string, untold: string): string {
-  return RANKS.length > 1 ? expected : `; 2 processes do not tell ${untold}`;
+  return RANKS.length > 1 ? expected : `; with 2 processes nothing is said of ${untold}`;
 }
 
 /** Whether each is larger than the one before. */

@@ -47,7 +47,7 @@ export const ROWS_8_9: Readonly<Record<string, () => Promise<RealRow>>> = {
         `2 processes, by requests, ${PUTS} puts of ${PIECES.join(', ')} pieces: sends and receives a put ` +
         `${counts[0].join(', ')}; cut elsewhere at the target ${counts[1].join(', ')}`,
       expected:
-        'as many receives as sends; nothing packed; a layout goes over once, and then as its number; ' +
+        'as many receives as sends; nothing packed; a layout is sent once, and then its number; ' +
         'no second connection before the first put, one at each end afterwards; all bytes right',
       holds: found.flat().every(({ holds }) => holds),
     };
@@ -67,8 +67,8 @@ export const ROWS_8_9: Readonly<Record<string, () => Promise<RealRow>>> = {
         `${OPERATIONS.map((operation, i) => `${operation} ${told(right[i], ({ took }) => show(took))}`).join('; ')}` +
         `; ${all ? 'all data are right' : 'some data are wrong'}`,
       expected:
-        'none, and at least the 8 of full lists, before the wait (the others may leave when this rank looks for ' +
-        'completions); all after it; all data right',
+        'before the wait none, and at least the 8 of full lists (the others may leave when this rank looks for ' +
+        'completions); after it all; all data right',
       holds: all && held[0].before === 0 && held[1].before >= 8 && held.every(({ after }) => after === 10),
     };
   },
@@ -89,8 +89,8 @@ export const ROWS_8_9: Readonly<Record<string, () => Promise<RealRow>>> = {
       expected: 'no handle adds more than 5 %',
       holds: added.every((value) => value <= 5),
       why:
-        'here a get is carried out by its call in some nanoseconds, ' +
-        'of which a call or an object more is a large part; no adapter has a doorbell or a completion to save',
+        'here a call carries its get out in some nanoseconds, so that one more call or object is a large part of ' +
+        'them; there is no adapter with a doorbell or a completion to save',
     };
   },
   'D9.3': async () => {

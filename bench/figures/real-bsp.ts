@@ -13,6 +13,10 @@ const PROGRAMS = [
   ['FFT, n = 2^18', 'bsp-fft', '--log2n 18 --samples 50'],
 ] as const;
 
+const minus = (number: string): string => number.replace('-', '−');
+const signed = (value: number): string => minus(show(value));
+const whole = (value: number): string => minus(value.toFixed(0));
+
 interface Found {
   readonly microseconds: number;
   readonly errors: number;
@@ -37,10 +41,10 @@ export const BSP_ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
       measured:
         `${processes(4)}, baseline, µs of a superstep with ${sizes.join(', ')} words: ` +
         `with all others ${full.map(show).join(', ')}; with the neighbour ${sparse.map(show).join(', ')}; ` +
-        `a word more costs ${show(word(full))} and ${show(word(sparse))} ns; ` +
+        `a further word costs ${signed(word(full))} and ${signed(word(sparse))} ns; ` +
         `primitives that are not there: ${missing.length === 0 ? 'none' : missing.join(', ')}`,
       expected:
-        'a word more costs as much in a relation with all others as in one with the neighbour, within a tenth; ' +
+        'a further word costs as much in a relation with all others as in one with the neighbour, within a tenth; ' +
         'all primitives are there',
       holds: missing.length === 0 && Math.abs(word(full) / word(sparse) - 1) <= 0.1,
       ...(RANKS.length === 1 ? { why: 'four processes take turns on two cores' } : {}),
@@ -60,7 +64,7 @@ export const BSP_ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
         `speed-ups on ${RANKS.join(', ')} processes: ` +
         `${found.map(({ name, speedUps }) => `${speedUps.map(show).join(', ')} (${name})`).join('; ')}; ` +
         `${errors} results are wrong`,
-      expected: 'each large data set more than 1, and more than its small one; no result wrong',
+      expected: 'each large data set speeds up by more than 1, and by more than its small one; no result is wrong',
       holds: errors === 0 && [1, 3, 5].every(isBetter),
     };
   },
@@ -78,7 +82,7 @@ export const BSP_ROWS: Readonly<Record<string, () => Promise<RealRow>>> = {
     return {
       measured:
         `${RANKS.join(', ')} processes, strips, predictions are off by ` +
-        `${all.map(({ n, off }) => `${off.map((error) => error.toFixed(0)).join(', ')} % (n = ${n})`).join('; ')}; ` +
+        `${all.map(({ n, off }) => `${off.map(whole).join(', ')} % (n = ${n})`).join('; ')}; ` +
         `${wrong} elements are wrong`,
       expected: 'no prediction is off by more than 15 %; no element wrong',
       holds: wrong === 0 && all.every(({ off }) => off.every((error) => Math.abs(error) <= 15)),

@@ -4,7 +4,7 @@
  */
 import type { Fabric } from 'onesided/fabrics';
 import { fabricOf } from './fabrics.ts';
-import { type Figure, forEach, type Line } from './figure.ts';
+import { type Figure, forEach, type Line, rounded } from './figure.ts';
 import { calmFrom, calmSlot, LONG, overSeeds, SEEDS, type Shift, type Spread, type Step, spreadOf } from './shifts.ts';
 import { BUS, FINE, lineOf } from './slot-times.ts';
 
@@ -87,10 +87,9 @@ async function savesTooLittle(fabric: Fabric, processes: number): Promise<boolea
   return false;
 }
 
-const both = ({ mean, deviation }: Spread): string => `${mean.toFixed(0)} ± ${deviation.toFixed(0)}`;
 const list = (values: readonly (number | string | undefined)[]): string =>
   values.map((value) => value ?? 'none').join(', ');
-const percent = (part: number): string => `${(100 * part).toFixed(0)} %`;
+const percent = (part: number): string => `${(100 * part).toFixed(0).replace('-', '−')} %`;
 
 const t5: Figure = {
   id: 'T5',
@@ -138,20 +137,23 @@ const t5: Figure = {
           y: { name: 'delivery at TCP’s best slot (ms)' },
           series: lossy.map((line, k) => lineOf(`p = ${PROCESSES[k]}`, LOSSES, LOSSES, line.map(times))),
         },
+        also: {
+          ...Object.fromEntries(
+            asked.map((line, k) => [
+              `asks a superstep with 0.1, 1 and 5 % lost, p = ${PROCESSES[k]}`,
+              rounded(line, 1),
+            ]),
+          ),
+          'packets sent again at and beyond TCP’s best slot, 4, 6, 8 processes': found.map(({ resent }) => resent),
+        },
       },
       measured:
-        `on 4, 6 and 8 processes: TCP’s best slots are ${list(found.map(({ best }) => best))} µs; below them ` +
-        'datagrams take at least ' +
-        `${list(found.map(({ saved, least }) => `${percent(saved)} (at ${least} µs)`))} less, ` +
-        `and 10, 15 and 15 % less at slots up to ${list(found.map(({ upTo }) => upTo))} µs; their highest mean ` +
-        `is ${list(found.map(({ hump }) => hump.toFixed(2)))} times the least; asks at and beyond: ` +
-        `${list(found.map(({ asks }) => asks))}, packets sent again there: ` +
-        `${list(found.map(({ resent }) => resent))}. Without a pace ` +
-        `${list(found.map(({ datagrams }) => both(datagrams[0])))} ms, by TCP ` +
-        `${list(found.map(({ tcp }) => both(tcp[0])))}. With losses of 0.1, 1 and 5 % at TCP’s best slot ` +
-        `${lossy.map((line) => list(line.slice(1).map((steps) => both(times(steps))))).join('; ')} ms, and ` +
-        `${asked.map((line) => list(line.map((one) => one.toFixed(1)))).join('; ')} asks a superstep; ${wrong} ` +
-        'values are wrong',
+        `on 4, 6 and 8 processes TCP’s best slots are ${list(found.map(({ best }) => best))} µs. Datagrams take 10, ` +
+        `15 and 15 % less at slots up to ${list(found.map(({ upTo }) => upTo))} µs, and as little as ` +
+        `${list(found.map(({ saved, least }) => `${percent(saved)} (at ${least} µs)`))} less beyond. Their highest ` +
+        `mean is ${list(found.map(({ hump }) => hump.toFixed(2)))} times the least. At and beyond TCP’s best slot ` +
+        `there are ${list(found.map(({ asks }) => asks))} asks in ${SEEDS} runs of each slot. With losses ` +
+        `${wrong} values are wrong`,
       holds:
         wrong === 0 &&
         found.every(
@@ -159,11 +161,10 @@ const t5: Figure = {
             best !== undefined && saved >= LESS[processes] && hump <= HUMP && asks === 0,
         ),
       note:
-        'there is no hump any more. Just below its best slot TCP scatters little, and there is nothing left to save: ' +
-        'there the criterion asks for more than slots of that length leave. Asks at the best slot and beyond, ' +
-        '`nackAfter` (10 ms) after all should have come, are for packets that are late. Here a superstep of the same ' +
-        'kind came before the measured one, by TCP, too; for that its best slots are others than in T3. Asks are ' +
-        'lost as other datagrams are',
+        'there is no hump any more. What fails is the saving just below TCP’s best slot, where TCP scatters little ' +
+        'and nothing is left to save, and that nobody asks: asks at the best slot and beyond, `nackAfter` (10 ms) ' +
+        'after all should have come, are for packets that are late. Asks are lost as other datagrams are. TCP’s best ' +
+        'slots are others than in T3, since a superstep of the same kind comes before the measured one here',
     };
   },
 };

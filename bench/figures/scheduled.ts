@@ -54,6 +54,39 @@ export async function throughput(world: Communicator, options: ScheduledOptions)
   return (epochs * (puts + gets) * bytes) / took;
 }
 
+export interface FoldedOptions extends Pick<ScheduledOptions, 'bytes' | 'epochs' | 'warm'> {
+  /** Whether the request waits until the target has posted. */
+  readonly waits: boolean;
+}
+
+/**
+ * Pattern 2 with gets that travel as messages, as they could be folded: the request completes the origin's epoch, and
+ * the target's processor answers it. @returns as `inTurns`
+ */
+export async function foldedGets(world: Communicator, { bytes, epochs, warm, waits }: FoldedOptions): Promise<number> {
+  const other = 1 - world.rank;
+  const [post, request, data] = [8, 8, bytes].map((length) => new Uint8Array(length));
+  const access = async (): Promise<void> => {
+    if (waits) await world.receive(post, other);
+    world.send(request, other);
+    await world.receive(data, other);
+  };
+  const expose = async (): Promise<void> => {
+    if (waits) world.send(post, other);
+    await world.receive(request, other);
+    world.send(data, other);
+  };
+  let began = 0;
+  for (let i = -warm; i < epochs; i++) {
+    if (i === 0) began = world.now();
+    await (world.rank === 0 ? access() : expose());
+    await (world.rank === 0 ? expose() : access());
+  }
+  const took = (world.now() - began) / epochs;
+  await world.barrier();
+  return took;
+}
+
 /** Pattern 2: each accesses the other in turn. @returns microseconds of an iteration, which is an epoch of each */
 export async function inTurns(world: Communicator, options: ScheduledOptions): Promise<number> {
   const { epochs, warm } = options;

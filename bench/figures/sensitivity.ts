@@ -77,10 +77,11 @@ export function readSensitivities(docs: string): Sensitivities {
   return existsSync(fileIn(docs)) ? (JSON.parse(readFileSync(fileIn(docs), 'utf8')) as Sensitivities) : {};
 }
 
-/** What is known of a figure as it is now; undefined if its values or its verdict were others then. */
+/** What is known of a figure as it is now; undefined if its values or its verdict were others then, or none was tried. */
 export function sensitivityOf(all: Sensitivities, id: string, outcome: Outcome): Sensitivity | undefined {
   const known = all[id];
-  return known?.of === valuesOf(outcome) && known.holds === outcome.holds ? known : undefined;
+  const isOfIt = known?.of === valuesOf(outcome) && known.holds === outcome.holds;
+  return isOfIt && known.numbers > 0 ? known : undefined;
 }
 
 /** A line of the file that a run can go on from. */

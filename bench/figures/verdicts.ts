@@ -5,9 +5,9 @@
  */
 
 /**
- * Why a claim does not hold. `program`: ours does what the paper's does not, or the other way round. `machine`: so does
- * the machine, in what the paper does not say. `model`: it lacks something. `finding`: none of these; the claim is
- * contradicted.
+ * Why a claim does not hold. `program`: ours does not do what the paper's does, or the paper does not say what that is.
+ * `machine`: a number of the machine or of its software decides, and no source gives it. `model`: it lacks something
+ * that decides. `finding`: none of these; the claim is contradicted.
  */
 export type WhyNot = 'program' | 'machine' | 'model' | 'finding';
 
@@ -44,10 +44,31 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
 /** Figures with a number that a fabric is fitted to: that number is none of what is claimed. */
 const FITTED = ['D6.8', 'D8.3', 'B3', 'B6', 'N3'] as const;
 
-/** Figures whose criterion, program or fabric was changed after a first measurement. */
+/**
+ * Figures whose criterion asks for something else than at their first measurement, or whose program or fabric was
+ * changed in a way that such a verdict can depend on.
+ */
 const CHANGED = [
-  ...['D4.1', 'D4.6', 'D4.7', 'D5.8', 'D6.7', 'D7.2', 'D7.4', 'D7.5', 'D8.3', 'D8.4', 'D8.5', 'D8.7', 'D8.8', 'D8.9'],
-  ...['D8.10', 'D9.3', 'D9.4', 'D10.1', 'B2', 'B4', 'B7', 'M1', 'M3', 'O.3'],
+  ...['D4.1', 'D4.4', 'D4.5', 'D4.6', 'D4.7', 'D4.8', 'D4.9', 'D5.5', 'D5.6', 'D5.7', 'D5.8', 'D5.9', 'D5.10', 'D6.3'],
+  ...[
+    'D6.4',
+    'D6.5',
+    'D6.6',
+    'D6.7',
+    'D6.8',
+    'D6.9',
+    'D7.2',
+    'D7.3',
+    'D7.4',
+    'D7.5',
+    'D8.1',
+    'D8.3',
+    'D8.4',
+    'D8.5',
+    'D8.7',
+  ],
+  ...['D8.8', 'D8.9', 'D8.10', 'D9.1', 'D9.2', 'D9.3', 'D9.4', 'D10.1', 'D10.2', 'D10.3', 'B1', 'B2', 'B3', 'B4'],
+  ...['B5', 'B6', 'B7', 'B8', 'M1', 'M3', 'T6', 'O.3'],
 ] as const;
 
 export function whyNotOf(id: string): WhyNot | undefined {

@@ -88,6 +88,7 @@ it('is forgotten where the figure is another one by now', () => {
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', { ...drawn([1, 2]), holds: false })).toBeUndefined();
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 3]))).toBeUndefined();
   expect(sensitivityOf({}, 'D0.0', drawn([1, 2]))).toBeUndefined();
+  expect(sensitivityOf({ 'D0.0': { ...known, numbers: 0 } }, 'D0.0', drawn([1, 2]))).toBeUndefined();
 });
 
 describe('a run', () => {
