@@ -4,11 +4,11 @@
  */
 import type { RmaError } from '../errors.ts';
 import type { Block } from '../message/word-blocks.ts';
-import { type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
 import { allocateBarrier } from './communicator-barrier.ts';
 import type { PointToPoint } from './point-to-point.ts';
-import { type Failure, Shrinking, type ShrinkStep } from './shrinking.ts';
+import { type Failure, kept, Shrinking, type ShrinkStep } from './shrinking.ts';
 import { SplitCalls } from './split-calls.ts';
 import { readFlag, Survivors } from './survivors.ts';
 
@@ -68,7 +68,8 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
   /**
    * Makes a communicator of the ranks that have not failed, in their order (ULFM's `MPI_Comm_shrink`). Collective among
    * them; all get the same. What was made on this communicator goes on saying that a rank has failed, and can be freed;
-   * `finalize` of this one then ends with the ranks of the new one.
+   * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on with
+   * it.
    * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
    * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
    */
@@ -135,7 +136,10 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
       } catch (error) {
         failure = { error };
       }
-      if (operation !== undefined) failure = yield { operation, members: part.members, mayFail: true };
+      if (operation !== undefined) {
+        failure = yield { operation: kept(operation), members: part.members, mayFail: true };
+        if (failure !== undefined) abandonQuietly(operation);
+      }
       const outcome = this.#survivors.agreement('shrink', failure === undefined ? -1 : 0, 0);
       yield { operation: outcome, members, mayFail: false };
       if (outcome.result.flags === -1) {

@@ -25,7 +25,7 @@ interface Known {
 }
 
 /** Opens libfabric so many times, by members that know each other. */
-export function openFabrics(
+function openFabrics(
   choice: FabricChoice,
   count: number,
   { others = [], tell = (own) => own }: Known = {},
