@@ -68,8 +68,8 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
   /**
    * Makes a communicator of the ranks that have not failed, in their order (ULFM's `MPI_Comm_shrink`). Collective among
    * them; all get the same. What was made on this communicator goes on saying that a rank has failed, and can be freed;
-   * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on with
-   * it.
+   * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on
+   * with it.
    * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
    * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
    */

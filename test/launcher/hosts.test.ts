@@ -334,7 +334,7 @@ describe.skipIf(loadNative() === undefined)('a host that cannot be reached', () 
   it('is not waited for after Ctrl-C', async () => {
     const silent = shell('silent', 'cat >/dev/null');
     const job = launch([], { ssh: silent });
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    while (processesWith(silent).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     job.child.kill('SIGINT');
     const { code } = await job.finished;
     expect(code).toBe(130);
