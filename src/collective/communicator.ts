@@ -26,15 +26,12 @@ import { CollectiveTurns } from './collective-turns.ts';
 import * as collectives from './collectives.ts';
 import { allocateBarrier, CommunicatorBarrier, type RestOfBarriers } from './communicator-barrier.ts';
 import type { FenceOrder } from './fence-order.ts';
-import { Group, Rank } from './group.ts';
-import { MessageCalls } from './message-calls.ts';
+import { Group } from './group.ts';
 import { Spaces, WORLD_SPACE } from './message-spaces.ts';
 import { PointToPoint } from './point-to-point.ts';
 import { hearWhy, type Refusal } from './refusals.ts';
 import { Releases } from './releases.ts';
-import { type Failure, Shrinking, type ShrinkStep } from './shrinking.ts';
-import { checkSplit, colorOfType, findPart, notMade, type Part } from './split.ts';
-import { readFlag, Survivors } from './survivors.ts';
+import { SurvivorCalls } from './survivor-calls.ts';
 import { recordSignals, traceCommunicator } from './traced-calls.ts';
 import type { BarrierState, BarrierTraits, Signals } from './word-barrier.ts';
 
@@ -70,7 +67,7 @@ export interface CommunicatorStatistics {
  * A group of ranks that communicate with each other, isolated from all other communicators (`MPI_Comm`). `init` returns
  * the world, which contains all ranks; `split`, `splitType` and `dup` create further communicators.
  */
-export class Communicator extends MessageCalls {
+export class Communicator extends SurvivorCalls<Communicator> {
   /** The rank of the caller in this communicator: 0 … `size` − 1 (`MPI_Comm_rank`). */
   readonly rank: number;
   /** The number of ranks in this communicator (`MPI_Comm_size`). */
@@ -100,13 +97,8 @@ export class Communicator extends MessageCalls {
   #windows = 0;
   readonly #releases = new Releases();
   readonly #shared: Shared;
-  /** Made when first asked for: few communicators lose a rank. */
-  #asked: Survivors | undefined;
-  /** A `shrink` that is under way, or whose wait ended early. */
-  #shrinking: Shrinking<Communicator> | undefined;
-  /** What `shrink` has made of it last. */
-  #shrunk: Communicator | undefined;
-  #isFreed = false;
+  /** @internal */
+  isFreed = false;
 
   /**
    * @param contextId names the messages of collectives; point-to-point messages, those of barriers, point-to-point
@@ -119,7 +111,7 @@ export class Communicator extends MessageCalls {
     const turns = new CollectiveTurns(job, members, channel, name);
     const rooms = makeRoomChannel(job, group, contextId + 1);
     const messages = new PointToPoint(rooms, makeChannel(job, group, contextId + 3));
-    super(turns, messages);
+    super(turns, messages, contextId + 4);
     this.job = job;
     this.members = members;
     this.group = group;
@@ -258,176 +250,6 @@ export class Communicator extends MessageCalls {
   }
 
   /**
-   * Splits this communicator into one communicator for each `color` (`MPI_Comm_split`). Collective. `key` determines
-   * the order of the ranks in the new communicator; equal keys keep the present order. A rank that passes
-   * `Rank.UNDEFINED` as its color gets `undefined`. Errors: `ERR_ARG` for any other negative color.
-   */
-  async split(color: number, key = 0, options?: WaitOptions): Promise<Communicator | undefined> {
-    return this.#made(this.#splitCall('split', color, key), options);
-  }
-
-  /**
-   * Splits this communicator into one communicator for each `color` and blocks this thread until the call is complete;
-   * otherwise the same as `split`.
-   */
-  splitSync(color: number, key = 0, options?: WaitOptions): Communicator | undefined {
-    return this.collectiveSync(this.#splitCall('split', color, key), options);
-  }
-
-  /**
-   * Splits this communicator into one communicator for each group of ranks that share memory (`MPI_Comm_split_type`).
-   * Collective.
-   * @param type `'shared'`: the ranks of a new communicator can load and store each other's memory, as
-   * `Window.allocateShared` requires. These are usually the ranks of one host; with a device, the ranks of one host
-   * that can map each other's memory; on a modelled fabric, each rank alone, because ranks cannot map memory there
-   * @param key determines the order of the ranks in the new communicator; equal keys keep the present order
-   * Errors: `TypeError`; those of `split`. Cost: that of `split`.
-   */
-  async splitType(type: 'shared', key = 0, options?: WaitOptions): Promise<Communicator> {
-    return (await this.#made(this.#splitTypeCall(type, key), options))!;
-  }
-
-  /**
-   * Splits this communicator into one communicator for each group of ranks that share memory and blocks this thread
-   * until the call is complete; otherwise the same as `splitType`.
-   */
-  splitTypeSync(type: 'shared', key = 0, options?: WaitOptions): Communicator {
-    return this.collectiveSync(this.#splitTypeCall(type, key), options)!;
-  }
-
-  /** Creates a communicator of the same ranks, with its own messages and barriers (`MPI_Comm_dup`). Collective. */
-  async dup(options?: WaitOptions): Promise<Communicator> {
-    return (await this.#made(this.#splitCall('dup', 0, this.rank), options))!;
-  }
-
-  /**
-   * Creates a communicator of the same ranks and blocks this thread until the call is complete; otherwise the same as
-   * `dup`.
-   */
-  dupSync(options?: WaitOptions): Communicator {
-    return this.collectiveSync(this.#splitCall('dup', 0, this.rank), options)!;
-  }
-
-  // ---- after failures -----------------------------------------------------------------------------------------------
-
-  /** Ranks of this communicator that are known here to have failed. Local; one load while no rank of the job has. */
-  get failed(): readonly number[] {
-    return this.#survivors.failed;
-  }
-
-  /**
-   * Combines flags by AND over all ranks that have not failed, and gives all of them the same, whichever ranks fail
-   * meanwhile (ULFM's `MPI_Comm_agree`). Collective among the ranks that live, also after a failure. The flags of ranks
-   * that fail meanwhile may count or not. If a wait ends early, the next `agree` or `shrink` goes on with it.
-   * @param flag a boolean, or a number of 32 bits
-   * Cost: 2p (p − 1) messages in p steps, for p ranks. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's reason.
-   */
-  async agree<F extends boolean | number>(
-    flag: F,
-    options?: WaitOptions,
-  ): Promise<F extends boolean ? boolean : number> {
-    this.#checkSurvivors('agree');
-    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
-    await this.#survivors.members.wait(agreement, readWait('agree', options));
-    return asGiven(flag, agreement.result.flags);
-  }
-
-  /** The same as `agree`, and blocks this thread. */
-  agreeSync<F extends boolean | number>(flag: F, options?: WaitOptions): F extends boolean ? boolean : number {
-    this.job.refuseSync('agree');
-    this.#checkSurvivors('agree');
-    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
-    this.#survivors.members.waitSync(agreement, readWait('agree', options));
-    return asGiven(flag, agreement.result.flags);
-  }
-
-  /**
-   * Makes a communicator of the ranks that have not failed, in their order (ULFM's `MPI_Comm_shrink`). Collective among
-   * them; all get the same. What was made on this communicator goes on saying that a rank has failed, and can be freed;
-   * `finalize` of this one then ends with the ranks of the new one.
-   * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
-   * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
-   */
-  async shrink(options?: WaitOptions): Promise<Communicator> {
-    const wait = readWait('shrink', options);
-    const shrinking = this.#beginShrink();
-    try {
-      return await shrinking.run(wait);
-    } finally {
-      if (shrinking.isOver) this.#shrinking = undefined;
-    }
-  }
-
-  /** The same as `shrink`, and blocks this thread. */
-  shrinkSync(options?: WaitOptions): Communicator {
-    this.job.refuseSync('shrink');
-    const wait = readWait('shrink', options);
-    const shrinking = this.#beginShrink();
-    try {
-      return shrinking.runSync(wait);
-    } finally {
-      if (shrinking.isOver) this.#shrinking = undefined;
-    }
-  }
-
-  /** @internal Whether its ranks have gone on without those that failed. */
-  get isShrunk(): boolean {
-    return this.#shrunk !== undefined;
-  }
-
-  get #survivors(): Survivors {
-    this.#asked ??= new Survivors(this.job, this.group, this.#id + 4, this.name);
-    return this.#asked;
-  }
-
-  /** Throws if this communicator was freed, or the job finalized. */
-  #checkSurvivors(call: string): void {
-    if (this.job.finalized || this.#isFreed) this.#turns.check(call);
-  }
-
-  #beginShrink(): Shrinking<Communicator> {
-    this.#checkSurvivors('shrink');
-    this.#shrinking ??= new Shrinking(this.#shrinkSteps());
-    return this.#shrinking;
-  }
-
-  *#shrinkSteps(): Generator<ShrinkStep, Communicator, Failure | undefined> {
-    const { members } = this.#survivors;
-    // An `agree` that was left: the others are beyond it.
-    const left = this.#survivors.leftOver;
-    if (left !== undefined) yield { operation: left, members, mayFail: false };
-    for (;;) {
-      const agreement = this.#survivors.agreement('shrink', -1, this.nameSpaces());
-      yield { operation: agreement, members, mayFail: false };
-      const { failed, number } = agreement.result;
-      const own = failed.includes(this.rank) ? this.members.failure() : undefined;
-      if (own !== undefined) throw own;
-      const group = this.group.exclude(failed);
-      const name = `communicator ${number} of ${group.size} ranks`;
-      const part = new Communicator(this.job, group, number, this.#shared, name);
-      let operation: Operation | undefined;
-      let failure: Failure | undefined;
-      try {
-        const setUp = part.#setUp(allocateBarrier(this.job, group.size));
-        operation = part.#turns.enter(setUp, 'init', { name: 'init' });
-      } catch (error) {
-        failure = { error };
-      }
-      if (operation !== undefined) failure = yield { operation, members: part.members, mayFail: true };
-      const outcome = this.#survivors.agreement('shrink', failure === undefined ? -1 : 0, 0);
-      yield { operation: outcome, members, mayFail: false };
-      if (outcome.result.flags === -1) {
-        this.#shrunk = part;
-        return part;
-      }
-      const isFailed = part.members.failure() !== undefined || part.failed.length > 0;
-      part.#leave(false);
-      // Where no rank has failed since, it would be so the next time.
-      if (failure !== undefined && !isFailed) throw failure.error;
-    }
-  }
-
-  /**
    * Allocates zeroed memory that `Window.create` can expose without a copy, and that is a fast origin buffer
    * (`MPI_Alloc_mem`). Local. Errors: `ERR_SIZE`, `TypeError`.
    */
@@ -460,11 +282,11 @@ export class Communicator extends MessageCalls {
   async #end(wait: WaitOptions | undefined): Promise<void> {
     let agreed = false;
     try {
-      if (this.#shrunk === undefined) await this.collective(this.#finalizeCall(), wait).promise;
-      else if (!this.#shrunk.#isFreed) await this.#shrunk.finalize(wait);
+      if (this.shrunk === undefined) await this.collective(this.#finalizeCall(), wait).promise;
+      else if (!this.shrunk.isFreed) await this.shrunk.finalize(wait);
       agreed = true;
     } finally {
-      this.#leave(agreed);
+      this.leave(agreed);
     }
   }
 
@@ -479,11 +301,11 @@ export class Communicator extends MessageCalls {
     this.#refuseToLeave();
     let agreed = false;
     try {
-      if (this.#shrunk === undefined) this.collectiveSync(this.#finalizeCall(), wait);
-      else if (!this.#shrunk.#isFreed) this.#shrunk.finalizeSync(wait);
+      if (this.shrunk === undefined) this.collectiveSync(this.#finalizeCall(), wait);
+      else if (!this.shrunk.isFreed) this.shrunk.finalizeSync(wait);
       agreed = true;
     } finally {
-      this.#leave(agreed);
+      this.leave(agreed);
     }
   }
 
@@ -526,9 +348,9 @@ export class Communicator extends MessageCalls {
     for (const communicator of leaving) communicator.#releases.check();
   }
 
-  /** @param agreed whether all ranks have come to the end together */
-  #leave(agreed: boolean): void {
-    this.#isFreed = true;
+  /** @internal @param agreed whether all ranks have come to the end together */
+  leave(agreed: boolean): void {
+    this.isFreed = true;
     this.#shared.communicators.delete(this);
     if (this.name !== 'world') {
       this.#releases.giveBack();
@@ -741,6 +563,22 @@ export class Communicator extends MessageCalls {
     return operation.result;
   }
 
+  /** @internal */
+  override makePart(group: Group, id: number): Communicator {
+    return new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
+  }
+
+  /** @internal */
+  override *setUpWithin(block: Block | undefined): Generator<void, void> {
+    this.#turns.beginFirst({ name: 'init' });
+    yield* this.#setUp(block);
+  }
+
+  /** @internal */
+  override beginSetUp(block: Block | undefined): Operation {
+    return this.#turns.enter(this.#setUp(block), 'init', { name: 'init' });
+  }
+
   *#setUp(block: Block | undefined): Generator<void, void> {
     const own = makeOwnChannel(this.job, this.group, this.#id + 2);
     this.#barrier = yield* CommunicatorBarrier.setUp(this, this.#channel, own, block, this.#traceId, this.#turns);
@@ -785,65 +623,4 @@ export class Communicator extends MessageCalls {
     barrier.end(this.name === 'world' ? 'finalize() ended the job' : `free() ended ${this.name}`);
     if (step.value) yield* this.farewell();
   }
-
-  async #made<T>(call: CollectiveCall<T>, options: WaitOptions | undefined): Promise<T> {
-    const begun = this.collective(call, options);
-    await begun.promise;
-    return begun.operation.result;
-  }
-
-  #splitCall(
-    call: 'split' | 'splitType' | 'dup',
-    color: number,
-    key: number,
-  ): CollectiveCall<Communicator | undefined> {
-    checkSplit(call, color, key);
-    return { name: call, steps: () => this.#split(call, color, key) };
-  }
-
-  #splitTypeCall(type: 'shared', key: number): CollectiveCall<Communicator | undefined> {
-    return this.#splitCall('splitType', colorOfType(this, type), key);
-  }
-
-  *#split(call: string, color: number, key: number): Generator<void, Communicator | undefined> {
-    // What the new communicator needs is made before the ranks know its size: all hear of it if that fails.
-    let block: Block | undefined;
-    let name = 0;
-    let cause: unknown;
-    try {
-      if (this.rank === 0) name = this.nameSpaces();
-      if (color !== Rank.UNDEFINED) block = allocateBarrier(this.job, this.size);
-    } catch (error) {
-      cause = error;
-    }
-    let found: Part | undefined;
-    try {
-      found = yield* findPart(this, call, color, key, name, cause);
-    } finally {
-      // Also where the wait ends early. No other rank knows where the words are yet.
-      if (found === undefined) block?.free();
-    }
-    const { id, ranks } = found;
-    if (color === Rank.UNDEFINED) return undefined;
-    const group = this.group.include(ranks);
-    const part = new Communicator(this.job, group, id, this.#shared, `communicator ${id} of ${group.size} ranks`);
-    part.#turns.beginFirst({ name: 'init' });
-    let failure: unknown;
-    try {
-      yield* part.#setUp(block);
-    } catch (error) {
-      failure = error;
-    }
-    // No rank gets a communicator that another rank of it does not get.
-    const refusal = yield* part.allCould(failure);
-    if (refusal === undefined) return part;
-    part.#leave(false);
-    const who = `rank ${ranks[refusal.rank]}`;
-    throw notMade(call, `${who} could not map the other ranks' memory for it: ${refusal.why}`, failure);
-  }
-}
-
-/** Flags as they were given: as a boolean, or a number. */
-function asGiven<F extends boolean | number>(flag: F, flags: number): F extends boolean ? boolean : number {
-  return (typeof flag === 'boolean' ? flags !== 0 : flags) as never;
 }

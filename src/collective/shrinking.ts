@@ -1,16 +1,19 @@
 /**
  * A `shrink` that is under way: agreements, and the making of a communicator in between, one after the other. If the
- * wait for an agreement ends early, the next call goes on with it, as the other ranks do. If the making fails, that is
+ * wait for one of these ends early, the next call goes on with it, as the other ranks do. If the making fails, that is
  * part of it: then all agree that there is none, and begin again without the ranks that have failed meanwhile.
  */
+import { RmaError } from '../errors.ts';
 import type { Members } from '../job/members.ts';
+import { isAborted, reasonOf } from '../wait/abort-signals.ts';
 import type { Operation, WaitOptions } from '../wait/operation.ts';
 
 export interface ShrinkStep {
+  /** Is not abandoned when a wait for it ends early. */
   readonly operation: Operation;
   /** Whose failures end the wait for it. */
   readonly members: Members;
-  /** The steps go on if the wait ends with an error. */
+  /** The steps go on if it ends with an error. */
   readonly mayFail: boolean;
 }
 
@@ -39,7 +42,7 @@ export class Shrinking<C> {
       try {
         await members.wait(operation, wait);
       } catch (error) {
-        if (!mayFail) throw error;
+        if (!mayFail || isEarly(error, wait)) throw error;
         failure = { error };
       }
       this.#go(failure);
@@ -55,7 +58,7 @@ export class Shrinking<C> {
       try {
         members.waitSync(operation, wait);
       } catch (error) {
-        if (!mayFail) throw error;
+        if (!mayFail || isEarly(error, wait)) throw error;
         failure = { error };
       }
       this.#go(failure);
@@ -73,4 +76,20 @@ export class Shrinking<C> {
     this.#step = this.#steps.next(failure);
     this.isOver = this.#step.done === true;
   }
+}
+
+/** An operation that its waits do not abandon. */
+export function kept(operation: Operation): Operation {
+  return {
+    advance: () => operation.advance(),
+    describe: () => operation.describe(),
+    isPolling: () => operation.isPolling?.() ?? false,
+    linger: () => operation.linger?.(),
+  };
+}
+
+/** Whether an error says that the wait has ended, and nothing of what it waited for. */
+function isEarly(error: unknown, { signal }: WaitOptions = {}): boolean {
+  if (error instanceof RmaError && error.code === 'ERR_RMA_TIMEOUT') return true;
+  return signal !== undefined && isAborted(signal) && error === reasonOf(signal);
 }

@@ -6,7 +6,7 @@ import { argumentRangeError, argumentTypeError, RmaError, show } from '../errors
 import { Rank } from './group.ts';
 
 /** What a split needs of the communicator that divides. */
-interface Divided {
+export interface Divided {
   readonly size: number;
   shares(rank: number): boolean;
   exchange(block: Float64Array): Generator<void, Float64Array>;

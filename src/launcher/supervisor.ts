@@ -16,7 +16,8 @@
  *
  * Peers may notice a death before this process does, fail because of it, and be collected first or in the same turn of
  * the event loop. Therefore the verdict waits until the turn is over, and the rank that FAILED in the control memory
- * names is given a moment to be collected.
+ * names is given a moment to be collected. One that has noted itself how it ends (an `abort`, a code of more than eight
+ * bits) is the cause also where it takes longer to end than that.
  */
 import { constants } from 'node:os';
 import { type Control, declareFailed, FailKind, Header, RankState, Slot } from '../job/control-region.ts';
@@ -243,7 +244,7 @@ export class Supervisor {
 
   /** `first` was the first that was seen to fail; `declared` is the one that the control memory names, or −1. */
   #blame(first: number, declared: number): void {
-    const cause = this.#endings[declared];
+    const cause = this.#endings[declared] ?? this.#noted(declared);
     const ending = this.#endings[first]!;
     if (cause === undefined || declared === first) this.#blameEnding(first, ending);
     else if (failed(cause)) this.#blameEnding(declared, cause);
@@ -260,7 +261,7 @@ export class Supervisor {
   #blameEnding(rank: number, { code, signal }: Ending): void {
     const who = this.#ranks.describe(rank);
     if (signal === undefined) {
-      const message = `rank ${rank} exited with code ${this.#codeOf(rank)} (${who})`;
+      const message = `rank ${rank} exited with code ${this.#codeOf(rank, code)} (${who})`;
       this.#conclude(asExitCode(code), { kind: 'exit-code', rank, message }, [rank]);
     } else {
       const message = `rank ${rank} was killed by ${signal} (${who})`;
@@ -339,13 +340,23 @@ export class Supervisor {
   }
 
   /** The code that a rank has ended with, also where the system does not keep all of it (start/exit-code.ts). */
-  #codeOf(rank: number): number {
+  #codeOf(rank: number, code = this.#endings[rank]!.code): number {
+    const { kind, value } = this.#failureOf(rank);
+    return code !== 0 && kind === FailKind.EXIT_CODE && value !== 0 ? value : code;
+  }
+
+  /** How a rank ends that is about to, as it has noted itself. */
+  #noted(rank: number): Ending | undefined {
+    if (rank < 0) return undefined;
+    const { kind, value } = this.#failureOf(rank);
+    const isOwn = kind === FailKind.EXIT_CODE || kind === FailKind.ABORTED;
+    return isOwn && value !== 0 ? { code: value } : undefined;
+  }
+
+  #failureOf(rank: number): { readonly kind: number; readonly value: number } {
     const { slots, slotWords } = this.#control;
     const slot = rank * slotWords;
-    const { code } = this.#endings[rank]!;
-    return code !== 0 && Atomics.load(slots, slot + Slot.FAIL_KIND) === FailKind.EXIT_CODE
-      ? Atomics.load(slots, slot + Slot.FAIL_VALUE)
-      : code;
+    return { kind: Atomics.load(slots, slot + Slot.FAIL_KIND), value: Atomics.load(slots, slot + Slot.FAIL_VALUE) };
   }
 
   #state(rank: number): number {

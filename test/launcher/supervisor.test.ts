@@ -168,6 +168,34 @@ describe('the first failure', () => {
     expect(await supervisor.done).toMatchObject({ exitCode: 137, failure: { kind: 'signal', rank: 2 } });
   });
 
+  it.each([
+    [FailKind.EXIT_CODE, 256, 1],
+    [FailKind.ABORTED, 9, 9],
+  ])('is the rank that has noted so (%d, %d), however long it takes to end', async (kind, value, exitCode) => {
+    const { control, supervisor } = job(3);
+    for (const rank of [0, 1, 2]) setState(control, rank, RankState.JOINED);
+    declareFailed(control, 2, kind, value);
+    for (const rank of [0, 1]) supervisor.ended(rank, { code: 1 });
+    await vi.advanceTimersByTimeAsync(1900);
+    supervisor.ended(2, { code: exitCode });
+    await vi.runAllTimersAsync();
+    const message = `rank 2 exited with code ${value} (pid 102); the other 2 ranks were stopped`;
+    expect(await supervisor.done).toEqual({ exitCode, failure: { kind: 'exit-code', rank: 2, message } });
+  });
+
+  it('is told by its own code where its end was declared otherwise before', async () => {
+    const { control, supervisor } = job(2);
+    for (const rank of [0, 1]) setState(control, rank, RankState.JOINED);
+    declareFailed(control, 1, FailKind.VANISHED, 0);
+    supervisor.ended(0, { code: 1 });
+    supervisor.ended(1, { code: 256 });
+    await vi.runAllTimersAsync();
+    expect(await supervisor.done).toMatchObject({
+      exitCode: 1,
+      failure: { message: 'rank 1 exited with code 256 (pid 101); the other rank was stopped' },
+    });
+  });
+
   it('is not awaited for ever if the rank that peers found gone still runs', async () => {
     const { control, supervisor } = job(3, { grace: 0 });
     declareFailed(control, 2, FailKind.VANISHED, 0);

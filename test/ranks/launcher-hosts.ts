@@ -1,7 +1,8 @@
 /**
  * A rank of `onesided run --hosts`: joins, puts to its neighbour, and does what `--how` says. `work`: says what it has
  * seen. `hang`: rank 1 leaves the others waiting. `kill`: rank 3 does so by SIGKILL. `never`, `early`: rank 1 ends
- * before it has joined, with code 0 or 7. `abort`: rank 2 ends the job.
+ * before it has joined, with code 0 or 7. `abort`: rank 2 ends the job. `whole`: rank 2 exits with a code of nine bits;
+ * `--for` says how many milliseconds that takes it.
  */
 import { init, Window } from 'onesided';
 import { argument } from './support/cases.ts';
@@ -18,7 +19,13 @@ if (how === 'hang' && rank === 1) {
   setInterval(() => {}, 1000);
 } else {
   if (how === 'kill' && rank === 3) process.kill(process.pid, 'SIGKILL');
-  if (how === 'whole' && rank === 2) process.exit(256);
+  if (how === 'whole' && rank === 2) {
+    process.on('exit', () => {
+      const end = performance.now() + Number(argument('for') ?? 0);
+      while (performance.now() < end);
+    });
+    process.exit(256);
+  }
   if (how === 'abort' && rank === 2) world.abort(9);
   if (how === 'hang') console.log('waiting');
   const window = await Window.allocate(world, Int32Array, 1);

@@ -6,8 +6,6 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
-import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
-import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
 import type { QueuePair } from '../../src/verbs/queue-pair.ts';
 import { startProgram } from '../support/children.ts';
@@ -15,7 +13,7 @@ import { freePort } from '../support/ports.ts';
 import {
   bringUp,
   connect,
-  End,
+  type End,
   expectNothing,
   name,
   poll,
@@ -24,26 +22,12 @@ import {
   send,
   write,
 } from '../verbs/conformance/harness.ts';
+import { openEnds } from './device.ts';
 import { compileStrangers, Kind, LAST, Stranger } from './stranger.ts';
 
 const LONG = { timeout: 120_000 };
 
 compileStrangers();
-
-/** Two endpoints of this process, and where they are; `others` are members behind them. */
-function pair(others: readonly FabricAddress[] = []): { ends: [End, End]; own: FabricAddress[] } {
-  const own: FabricAddress[] = [];
-  const addresses = [() => own[0], () => own[1], ...others.map((other) => () => other)];
-  const contexts = [0, 1].map((member) => {
-    const opened = openFabric(chooseFabric('', '127.0.0.1'), member, addresses);
-    own.push(opened.own);
-    return opened.context;
-  });
-  onTestFinished(() => {
-    for (const context of contexts) context.close();
-  });
-  return { ends: [new End(contexts[0]), new End(contexts[1])], own };
-}
 
 // An address of IP, as libfabric has it.
 function at(port: number): Uint8Array {
@@ -77,7 +61,7 @@ function says({ name, tag: [upper, lower] }: FabricAddress): Uint8Array {
 
 describe('who asks whether a rank is there', () => {
   test('does not change what that rank knows of others', LONG, async () => {
-    const { ends, own } = pair();
+    const { ends, own } = openEnds(2);
     const [a, b] = ends;
     connect(a, b);
     write(a, b, 1, 0, 0, 8);
@@ -92,7 +76,7 @@ describe('who asks whether a rank is there', () => {
   });
 
   test('is answered, but not without end', LONG, async () => {
-    const { own } = pair();
+    const { own } = openEnds(2);
     const stranger = await Stranger.start();
     await stranger.send(own[0], { kind: Kind.PING, data: says(stranger.own) });
     expect(await stranger.next(Kind.PONG)).toMatchObject({ tag: stranger.own.tag, status: 1 });
@@ -118,7 +102,7 @@ async function connected(): Promise<{ end: End; stranger: Stranger; at: FabricAd
   const {
     ends: [end],
     own: [at],
-  } = pair([stranger.own]);
+  } = openEnds(2, { others: [stranger.own] });
   const from = 77;
   end.make();
   bringUp(end.qp, { address: { member: 2, qpNumber: from } } as QueuePair);
@@ -179,7 +163,7 @@ test('a window of messages, and no more, waits for a queue pair to be connected'
   const {
     ends: [end],
     own: [at],
-  } = pair([stranger.own]);
+  } = openEnds(2, { others: [stranger.own] });
   end.make();
   const { qpNumber: to } = end.qp.address;
   const from = 77;

@@ -7,10 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { connect as dial } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
-import { chooseFabric } from '../../src/providers/libfabric/libfabric-choice.ts';
-import { openFabric } from '../../src/providers/libfabric/libfabric-context.ts';
+import { afterEach, describe, expect, test } from 'vitest';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
 import { QpState } from '../../src/verbs/queue-pair.ts';
 import { endMembers, failuresOf, follow, PROGRAM } from '../robustness/members.ts';
@@ -19,7 +16,7 @@ import { runRanks } from '../support/ranks.ts';
 import {
   bringUp,
   connect,
-  End,
+  type End,
   expectNothing,
   name,
   poll,
@@ -28,27 +25,11 @@ import {
   send,
   write,
 } from '../verbs/conformance/harness.ts';
-import { ON_DEVICE, segments } from './device.ts';
+import { ON_DEVICE, openEnds, segments } from './device.ts';
 
 const LONG = { timeout: 120_000 };
-const LOOPBACK = chooseFabric('', '127.0.0.1');
 
 afterEach(endMembers);
-
-/** So many endpoints; `tell` gives what member `from` believes of member `to`. */
-function endpoints(count: number, tell = (own: FabricAddress, _from: number): FabricAddress => own): End[] {
-  const own: FabricAddress[] = [];
-  const contexts = Array.from({ length: count }, (_, from) => {
-    const addresses = Array.from({ length: count }, (_, to) => () => own[to] && tell(own[to], from));
-    const opened = openFabric(LOOPBACK, from, addresses);
-    own[from] = opened.own;
-    return opened.context;
-  });
-  onTestFinished(() => {
-    for (const context of contexts) context.close();
-  });
-  return contexts.map((context) => new End(context));
-}
 
 /** The TCP ports at which this process listens. */
 function listening(): number[] {
@@ -61,7 +42,8 @@ function listening(): number[] {
 
 describe('a stranger', () => {
   test('that does not know the tag of an endpoint is not heard', LONG, async () => {
-    const [a, b, stranger] = endpoints(3, (own, from) => (from === 2 ? { ...own, tag: [1, 2] } : own));
+    const { ends } = openEnds(3, { tell: (own, from) => (from === 2 ? { ...own, tag: [1, 2] } : own) });
+    const [a, b, stranger] = ends;
     connect(a, b);
     stranger.make();
     // It knows where b is, the number of its queue pair, and a key.
@@ -78,7 +60,7 @@ describe('a stranger', () => {
   });
 
   test('that knows the tag, but not a connected queue pair, is not heard either', LONG, async () => {
-    const [a, b, stranger] = endpoints(3);
+    const [a, b, stranger] = openEnds(3).ends;
     connect(a, b);
     stranger.make();
     bringUp(stranger.qp, b.qp);
@@ -93,7 +75,7 @@ describe('a stranger', () => {
 
   test('that writes noise to its port disturbs nobody', LONG, async () => {
     const ports = new Set(listening());
-    const [a, b] = endpoints(2);
+    const [a, b] = openEnds(2).ends;
     connect(a, b);
     write(a, b, 1, 0, 64, 8);
     await pollSuccess(a.sendCq);
@@ -112,7 +94,7 @@ describe('a stranger', () => {
 });
 
 test('a key that was used and is withdrawn is refused, and the connection goes on', LONG, async () => {
-  const [a, b] = endpoints(2);
+  const [a, b] = openEnds(2).ends;
   connect(a, b);
   for (let i = 0; i < 20; i++) {
     const region = b.pd.registerMemory(b.memory, 0, 4096, 15);
@@ -128,7 +110,7 @@ test('a key that was used and is withdrawn is refused, and the connection goes o
 
 test('a region is given back quickly, however many queue pairs have used it and are gone', LONG, async () => {
   const COUNT = 300;
-  const [a, b] = endpoints(2);
+  const [a, b] = openEnds(2).ends;
   connect(a, b);
   const region = b.pd.registerMemory(b.memory, 0, 4096, 15);
   const other = { ...b, region, at: (offset: number) => b.at(offset) } as unknown as End;
@@ -158,7 +140,7 @@ test(
   LONG,
   async () => {
     for (const atomic of [false, true]) {
-      const [a, b] = endpoints(2);
+      const [a, b] = openEnds(2).ends;
       connect(a, b);
       write(a, b, 1, 0, 64, 8);
       await pollSuccess(a.sendCq);
@@ -225,7 +207,7 @@ test('a rank that is stopped is not taken for dead, and goes on', LONG, async ()
 });
 
 test('an idle endpoint takes no processor', LONG, async () => {
-  const [a, b] = endpoints(2);
+  const [a, b] = openEnds(2).ends;
   connect(a, b);
   write(a, b, 1, 0, 64, 8);
   await poll(a.sendCq, 1);

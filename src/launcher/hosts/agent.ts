@@ -341,12 +341,17 @@ class RunningJob {
 
   #ended(rank: number, { code, signal }: Ending): void {
     this.#running.delete(rank);
-    const { header, slots, slotWords } = this.#control;
-    const slot = rank * slotWords;
-    const noted = Atomics.load(slots, slot + Slot.FAIL_KIND) === FailKind.EXIT_CODE;
-    const wholeCode = noted ? Atomics.load(slots, slot + Slot.FAIL_VALUE) : 0;
-    const firstFailed = Atomics.load(header, Header.FAILED) - 1;
+    const [, kind, value] = this.#failureOf(rank);
+    const wholeCode = kind === FailKind.EXIT_CODE ? value : 0;
+    const first = Atomics.load(this.#control.header, Header.FAILED) - 1;
+    const firstFailed = first < 0 ? null : this.#failureOf(first);
     tell({ ended: { rank, code, signal: signal ?? null, state: this.#stateOf(rank), wholeCode, firstFailed } });
+  }
+
+  #failureOf(rank: number): [rank: number, kind: number, value: number] {
+    const { slots, slotWords } = this.#control;
+    const slot = rank * slotWords;
+    return [rank, Atomics.load(slots, slot + Slot.FAIL_KIND), Atomics.load(slots, slot + Slot.FAIL_VALUE)];
   }
 
   /** Has the ranks say what they wait in, and says what they have said by and by. */

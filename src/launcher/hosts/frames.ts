@@ -78,8 +78,8 @@ export interface RankEnd {
   readonly state: number;
   /** The code that it has ended with, where the system does not keep all of it; else 0. */
   readonly wholeCode: number;
-  /** The rank that has failed first, as this rank knew; −1: none. */
-  readonly firstFailed: number;
+  /** The rank that has failed first, as this rank knew, and how: its `FailKind`, and the value with that. */
+  readonly firstFailed: readonly [rank: number, kind: number, value: number] | null;
 }
 
 /** What an agent tells. */

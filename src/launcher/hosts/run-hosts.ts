@@ -11,7 +11,6 @@ import {
   type Control,
   controlBytes,
   declareFailed,
-  FailKind,
   formatControl,
   Header,
   RankState,
@@ -367,12 +366,12 @@ class HostsJob implements LinkWatcher {
     this.#ended.add(rank);
     // One that was about to join has shown its card.
     this.#setState(rank, Math.max(state, this.#stateOf(rank)));
-    if (wholeCode !== 0) declareFailed(this.#control, rank, FailKind.EXIT_CODE, wholeCode);
-    else if (firstFailed >= 0 && !this.#isFailed(firstFailed))
-      declareFailed(this.#control, firstFailed, FailKind.VANISHED, 0);
-    const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`;
+    // Its own agent may tell of that one's end later.
+    if (firstFailed !== null && !this.#isFailed(firstFailed[0])) declareFailed(this.#control, ...firstFailed);
+    const whole = wholeCode === 0 ? code : wholeCode;
+    const how = signal === null ? `exited with code ${whole}` : `was killed by ${signal}`;
     this.#cards.ended(rank, `rank ${rank} (${this.#describe(rank)}) ${how} before it had joined`);
-    this.supervisor.ended(rank, signal === null ? { code } : { code: 0, signal });
+    this.supervisor.ended(rank, signal === null ? { code: whole } : { code: 0, signal });
   }
 
   /** It has not run. */

@@ -557,7 +557,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
 
   /** If a rank has failed and the others have gone on without it, each frees the window by itself. */
   #freeAlone(): boolean {
-    if (!this.#parts.comm.isShrunk) return false;
+    if (this.#parts.comm.shrunk === undefined) return false;
     this.#epochs.freed();
     this.#giveBack();
     return true;

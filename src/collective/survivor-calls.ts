@@ -1,0 +1,160 @@
+/**
+ * The calls of a communicator whose ranks go on when others have failed (ULFM): what they agree on is in survivors.ts,
+ * how a `shrink` goes on after a wait that ended early in shrinking.ts.
+ */
+import type { RmaError } from '../errors.ts';
+import type { Block } from '../message/word-blocks.ts';
+import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
+import type { CollectiveTurns } from './collective-turns.ts';
+import { allocateBarrier } from './communicator-barrier.ts';
+import type { PointToPoint } from './point-to-point.ts';
+import { type Failure, kept, Shrinking, type ShrinkStep } from './shrinking.ts';
+import { SplitCalls } from './split-calls.ts';
+import { readFlag, Survivors } from './survivors.ts';
+
+/** `C`: the communicator, and those that are made of it. */
+export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCalls<C> {
+  /** @internal */
+  abstract readonly isFreed: boolean;
+  readonly #space: number;
+  /** Made when first asked for: few communicators lose a rank. */
+  #asked: Survivors | undefined;
+  /** A `shrink` that is under way, or whose wait ended early. */
+  #shrinking: Shrinking<C> | undefined;
+  #shrunk: C | undefined;
+
+  /** @internal @param space of the messages of agreements */
+  constructor(turns: CollectiveTurns, messages: PointToPoint, space: number) {
+    super(turns, messages);
+    this.#space = space;
+  }
+
+  /** @internal */
+  abstract refusal(call: string): RmaError | undefined;
+  /** @internal Sets up its barriers, as its first collective. */
+  abstract beginSetUp(block: Block | undefined): Operation;
+
+  /** Ranks of this communicator that are known here to have failed. Local; one load while no rank of the job has. */
+  get failed(): readonly number[] {
+    return this.#survivors.failed;
+  }
+
+  /**
+   * Combines flags by AND over all ranks that have not failed, and gives all of them the same, whichever ranks fail
+   * meanwhile (ULFM's `MPI_Comm_agree`). Collective among the ranks that live, also after a failure. The flags of ranks
+   * that fail meanwhile may count or not. If a wait ends early, the next `agree` or `shrink` goes on with it.
+   * @param flag a boolean, or a number of 32 bits
+   * Cost: 2p (p − 1) messages in p steps, for p ranks. Errors: `ERR_ARG`, `ERR_RMA_TIMEOUT`, the signal's reason.
+   */
+  async agree<F extends boolean | number>(
+    flag: F,
+    options?: WaitOptions,
+  ): Promise<F extends boolean ? boolean : number> {
+    this.#checkSurvivors('agree');
+    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
+    await this.#survivors.members.wait(agreement, readWait('agree', options));
+    return asGiven(flag, agreement.result.flags);
+  }
+
+  /** The same as `agree`, and blocks this thread. */
+  agreeSync<F extends boolean | number>(flag: F, options?: WaitOptions): F extends boolean ? boolean : number {
+    this.job.refuseSync('agree');
+    this.#checkSurvivors('agree');
+    const agreement = this.#survivors.agreement('agree', readFlag(flag), 0);
+    this.#survivors.members.waitSync(agreement, readWait('agree', options));
+    return asGiven(flag, agreement.result.flags);
+  }
+
+  /**
+   * Makes a communicator of the ranks that have not failed, in their order (ULFM's `MPI_Comm_shrink`). Collective among
+   * them; all get the same. What was made on this communicator goes on saying that a rank has failed, and can be freed;
+   * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on
+   * with it.
+   * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
+   * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
+   */
+  async shrink(options?: WaitOptions): Promise<C> {
+    const wait = readWait('shrink', options);
+    const shrinking = this.#beginShrink();
+    try {
+      return await shrinking.run(wait);
+    } finally {
+      if (shrinking.isOver) this.#shrinking = undefined;
+    }
+  }
+
+  /** The same as `shrink`, and blocks this thread. */
+  shrinkSync(options?: WaitOptions): C {
+    this.job.refuseSync('shrink');
+    const wait = readWait('shrink', options);
+    const shrinking = this.#beginShrink();
+    try {
+      return shrinking.runSync(wait);
+    } finally {
+      if (shrinking.isOver) this.#shrinking = undefined;
+    }
+  }
+
+  /** @internal What `shrink` has made of it last: its ranks have gone on without those that failed. */
+  get shrunk(): C | undefined {
+    return this.#shrunk;
+  }
+
+  get #survivors(): Survivors {
+    this.#asked ??= new Survivors(this.job, this.group, this.#space, this.name);
+    return this.#asked;
+  }
+
+  /** Throws if this communicator was freed, or the job finalized. */
+  #checkSurvivors(call: string): void {
+    const refusal = this.job.finalized || this.isFreed ? this.refusal(call) : undefined;
+    if (refusal !== undefined) throw refusal;
+  }
+
+  #beginShrink(): Shrinking<C> {
+    this.#checkSurvivors('shrink');
+    this.#shrinking ??= new Shrinking(this.#shrinkSteps());
+    return this.#shrinking;
+  }
+
+  *#shrinkSteps(): Generator<ShrinkStep, C, Failure | undefined> {
+    const { members } = this.#survivors;
+    // An `agree` that was left: the others are beyond it.
+    const left = this.#survivors.leftOver;
+    if (left !== undefined) yield { operation: left, members, mayFail: false };
+    for (;;) {
+      const agreement = this.#survivors.agreement('shrink', -1, this.nameSpaces());
+      yield { operation: agreement, members, mayFail: false };
+      const { failed, number } = agreement.result;
+      const own = failed.includes(this.rank) ? this.members.failure() : undefined;
+      if (own !== undefined) throw own;
+      const part = this.makePart(this.group.exclude(failed), number);
+      let operation: Operation | undefined;
+      let failure: Failure | undefined;
+      try {
+        operation = part.beginSetUp(allocateBarrier(this.job, part.size));
+      } catch (error) {
+        failure = { error };
+      }
+      if (operation !== undefined) {
+        failure = yield { operation: kept(operation), members: part.members, mayFail: true };
+        if (failure !== undefined) abandonQuietly(operation);
+      }
+      const outcome = this.#survivors.agreement('shrink', failure === undefined ? -1 : 0, 0);
+      yield { operation: outcome, members, mayFail: false };
+      if (outcome.result.flags === -1) {
+        this.#shrunk = part;
+        return part;
+      }
+      const isFailed = part.members.failure() !== undefined || part.failed.length > 0;
+      part.leave(false);
+      // Where no rank has failed since, it would be so the next time.
+      if (failure !== undefined && !isFailed) throw failure.error;
+    }
+  }
+}
+
+/** Flags as they were given: as a boolean, or a number. */
+function asGiven<F extends boolean | number>(flag: F, flags: number): F extends boolean ? boolean : number {
+  return (typeof flag === 'boolean' ? flags !== 0 : flags) as never;
+}
