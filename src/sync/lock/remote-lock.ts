@@ -166,7 +166,7 @@ export class RemoteLock implements TargetLock {
       failed = true;
       done = steps.next().done === true;
       failed = false;
-      if (done) this.#issued = acquisition.ticket === undefined ? this.#requests.issuedTo(this.#target) : -1;
+      if (done && this.#deferring !== undefined) this.#noteAcquired(acquisition);
       return done;
     };
     return {
@@ -184,6 +184,10 @@ export class RemoteLock implements TargetLock {
       },
       isPolling: () => acquisition.until === 0 || Math.max(0, acquisition.until - this.#now()),
     };
+  }
+
+  #noteAcquired({ ticket }: Acquisition): void {
+    this.#issued = ticket === undefined ? this.#requests.issuedTo(this.#target) : -1;
   }
 
   attempt(exclusive: boolean): Attempt {
