@@ -142,8 +142,17 @@ class Engine {
 
   // fabric_sockets.cc
   enum class Sockets { kBefore, kOpened, kLater };
+  // Of a socket: what its host had acknowledged, since when no more, and bytes of a packet.
+  struct Unacknowledged {
+    uint64_t acknowledged = 0;
+    double since = 0;
+    std::string host;
+    uint32_t packet = 0;
+  };
   void markSockets(Sockets when);
   void lookForBlocked(bool waits, double time);
+  bool wasBlocked(const Peer& peer);
+  void blocked(const Unacknowledged& packets, double time);
 
   void complete(ibv_cq* cq, const ibv_wc& wc, bool solicited);
   void raise(const ibv_async_event& event);
@@ -209,11 +218,6 @@ class Engine {
   std::unordered_set<int> foreign;
   bool socketsDue = false;
   double looked = 0;
-  // By socket: what its host had acknowledged, since when no more.
-  struct Unacknowledged {
-    uint64_t acknowledged = 0;
-    double since = 0;
-  };
   std::unordered_map<int, Unacknowledged> unacknowledged;
   double lookedForBlocked = 0;
   // Why a peer is not reached, if that is known.

@@ -415,6 +415,7 @@ void Engine::accessed(Request* r, int error) {
     if (isAtomic(r->opcode) && r->status == IBV_WC_SUCCESS) giveResult(*r, &r->result, sizeof r->result);
   } else if (r->status == IBV_WC_SUCCESS) {
     if (error == FI_EACCES) r->status = IBV_WC_REM_ACCESS_ERR;
+    else if (wasBlocked(*qp->peer)) r->status = IBV_WC_RETRY_EXC_ERR;
     else r->doubtful = true;
     qp->poisoned = true;
     if (r->doubtful) {

@@ -18,8 +18,10 @@
 namespace onesided::fabric {
 namespace {
 
-// Seconds: how long a host may leave packets unacknowledged; between two looks at the sockets.
+// Seconds: how long a host may leave packets unacknowledged; for how long it has if its connection breaks because of
+// that; between two looks at the sockets.
 constexpr double kBlocked = 10;
+constexpr double kBroken = 3;
 constexpr double kLookAgain = 1;
 
 // Calls back with each descriptor above those that every process has.
@@ -111,18 +113,35 @@ void Engine::lookForBlocked(bool waits, double time) {
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &is, &room) != 0 || !isOnItsWay(is, room)) return;
     const auto before = unacknowledged.find(fd);
     const bool same = before != unacknowledged.end() && before->second.acknowledged == is.tcpi_bytes_acked;
-    found[fd] = {is.tcpi_bytes_acked, same ? before->second.since : time};
-    if (time - found[fd].since < kBlocked) return;
-    const std::string host = hostOf(&name, bytes);
-    for (const auto& [key, number] : peersByName) {
-      if (host.empty() || hostOf(key.data(), key.size()) != host) continue;
-      peers[static_cast<size_t>(number)]->blocked = true;
-      trouble = "packets of " + std::to_string(is.tcpi_snd_mss) + " bytes to " + hostInWords(host) +
-                " were not acknowledged for " + std::to_string(static_cast<int>(kBlocked)) +
-                " s: if smaller ones are, a network between the hosts takes none so large (ip link set dev … mtu 1280)";
-    }
+    found[fd] = {is.tcpi_bytes_acked, same ? before->second.since : time, hostOf(&name, bytes), is.tcpi_snd_mss};
+    if (time - found[fd].since >= kBlocked) blocked(found[fd], time);
   });
   unacknowledged.swap(found);
+}
+
+// A host has left packets unacknowledged for long.
+void Engine::blocked(const Unacknowledged& packets, double time) {
+  const std::string& host = packets.host;
+  for (const auto& [key, number] : peersByName) {
+    if (host.empty() || hostOf(key.data(), key.size()) != host) continue;
+    peers[static_cast<size_t>(number)]->blocked = true;
+    trouble = "packets of " + std::to_string(packets.packet) + " bytes to " + hostInWords(host) +
+              " were not acknowledged for " + std::to_string(static_cast<int>(time - packets.since)) +
+              " s: if smaller ones are, a network between the hosts takes none so large (ip link set dev … mtu 1280)";
+  }
+}
+
+// Whether that is why a connection to it has broken: libfabric gives up a socket that has an error to tell before the
+// system does.
+bool Engine::wasBlocked(const Peer& peer) {
+  const double time = now();
+  for (const auto& [key, number] : peersByName) {
+    if (peers[static_cast<size_t>(number)].get() != &peer) continue;
+    const std::string host = hostOf(key.data(), key.size());
+    for (const auto& [fd, packets] : unacknowledged)
+      if (packets.host == host && time - packets.since >= kBroken) blocked(packets, time);
+  }
+  return peer.blocked;
 }
 
 }  // namespace onesided::fabric

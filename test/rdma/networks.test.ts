@@ -162,6 +162,7 @@ describe.skipIf(process.getuid!() !== 0)('two hosts with several networks (needs
     const env = WIDE.map((address) => ({ ONESIDED_ADDRESS: address }));
     const { out } = await run(env, {}, [LARGE_PUT]);
     ip('netns', 'del', MIDDLE);
+    // Also where libfabric gives the connection up before that, as it does on a busy machine.
     expect(out).toMatch(/^\[0\] ERR_RMA_RANK_FAILED: .*packets of \d{4} bytes to 10\.77\.2\.2 were not acknowledged/m);
   });
 });
