@@ -76,7 +76,12 @@ export default defineConfig({
     ...common,
     exclude: common.exclude!.filter((pattern) => pattern !== 'test/package/**'),
     // Always the same random cases: new ones are for the other commands to find.
-    env: { ...common.env, ONESIDED_TEST_GATE: '1', ONESIDED_SEED: process.env['ONESIDED_SEED'] ?? '1', ONESIDED_TEST_STORM: '60' },
+    env: {
+      ...common.env,
+      ONESIDED_TEST_GATE: '1',
+      ONESIDED_SEED: process.env['ONESIDED_SEED'] ?? '1',
+      ONESIDED_TEST_STORM: '60',
+    },
     projects: [
       {
         extends: true,
