@@ -44,8 +44,9 @@ export function checkService(name: unknown, places: unknown, keep: unknown): voi
     throw argumentRangeError(`${CALL}: keep must be seconds from 0 to ${MOST_KEEP}, not ${show(keep)}`);
   }
   if (places === undefined) return;
-  if (typeof places !== 'number' || !Number.isInteger(places) || places < 1 || places > MOST_PLACES) {
-    throw argumentRangeError(`${CALL}: places must be a number from 1 to ${MOST_PLACES}, not ${show(places)}`);
+  if (typeof places !== 'number') throw argumentTypeError(`${CALL}: places must be a number, not ${show(places)}`);
+  if (!Number.isInteger(places) || places < 1 || places > MOST_PLACES) {
+    throw argumentRangeError(`${CALL}: places must be a whole number from 1 to ${MOST_PLACES}, not ${show(places)}`);
   }
 }
 

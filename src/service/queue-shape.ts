@@ -22,6 +22,7 @@ export const POSITION = 1;
 export const HAND_WORDS = 2;
 
 const MOST_ENTRIES = 2 ** 24;
+const MOST_BYTES = 2 ** 40;
 const DEFAULT_LONGEST = 1000;
 const MOST_LONGEST = 2 ** 26;
 /** In the catalogue, codes of codecs begin behind those of elements' types. */
@@ -106,8 +107,10 @@ function shapeOf<T>(
 ): QueueShape<T> {
   const count = checked(call, 'capacity', capacity, MOST_ENTRIES);
   const layout = layoutOf(places, count, entries.bytes);
-  if (layout.bytes > 2 ** 40)
-    throw argumentRangeError(`${call}: ${count} entries of ${entries.bytes} bytes are too many bytes`);
+  if (layout.bytes > MOST_BYTES) {
+    const rule = `a queue has ${MOST_BYTES} bytes at most`;
+    throw argumentRangeError(`${call}: ${count} entries of ${entries.bytes} bytes are too many: ${rule}`, 'ERR_SIZE');
+  }
   const facts = [{ value: code, say: sayEntries }, fact('capacity', count), lengthFact];
   return { shape: { kind: 'queue', bytes: layout.bytes, facts }, capacity: count, length, layout, entries };
 }

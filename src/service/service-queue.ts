@@ -160,14 +160,15 @@ export class ServiceQueue<T = unknown> {
   /**
    * Waits for an entry and takes it: if this member dies before it calls `done`, the entry is given to another one, the
    * first of all. Errors: as `pop`; `ERR_SERVICE` (this member has taken 16 entries and done none).
-   * @returns `undefined` once the queue is closed and empty; entries that others have taken may come again
+   * @returns `undefined` once the queue is closed and empty, and no other member has an entry that is not done: until
+   * then it waits, since one of them may come again
    */
   async take(options?: WaitOptions): Promise<Taken<T> | undefined> {
     return this.#take(new Waiting('ServiceQueue.take', options), true);
   }
 
   /**
-   * Iterates over the entries with `take`, until the queue is closed and empty: an entry is done when the loop asks for
+   * Iterates over the entries with `take`, until that gives `undefined`: an entry is done when the loop asks for
    * the next one. Whoever leaves the loop otherwise (`break`, `return`, an error) gives its entry back, if it has not
    * called `done` before. Errors: as `take`.
    * @param options of each `take`
@@ -245,6 +246,8 @@ export class ServiceQueue<T = unknown> {
         const found = step();
         if (found !== undefined && found !== BUSY) return found;
         native.futexWait(this.#words, bell, seen, Math.min(waiting.left(this.#describe), LOOK_MS));
+        // Of a thread that has ended, NEWS tells only if somebody looks, and no event loop may go on but this one.
+        if (Atomics.load(this.#words, bell) === seen) this.#members.inspect();
       }
     } finally {
       Atomics.sub(this.#words, waits, 1);
@@ -293,10 +296,12 @@ export class ServiceQueue<T = unknown> {
     let position: number;
     let hand: number | undefined;
     try {
-      const oldest = this.#leftByOthers();
       const head = Atomics.load(words, HEAD);
       const isEmpty = head === Atomics.load(words, TAIL);
-      if (oldest === undefined && isEmpty) return this.#isClosed ? 'over' : undefined;
+      const isLast = isEmpty && this.#isClosed;
+      const oldest = isLast ? this.#firstLeft() : this.#leftByOthers();
+      if (oldest === undefined && isLast) return holds && this.#othersHold() ? undefined : 'over';
+      if (oldest === undefined && isEmpty) return undefined;
       hand = holds ? this.#freeHand(call) : undefined;
       // Without an empty hand, what a dead member has left in one of this place is given again, where it is.
       const left = hand !== undefined && Atomics.load(words, hand + NAME) !== 0 ? hand : oldest;
@@ -346,11 +351,28 @@ export class ServiceQueue<T = unknown> {
     const news = Atomics.load(this.#members.memory.header, Header.NEWS);
     const given = Atomics.load(words, GIVEN);
     if (news === this.#looked && given === this.#given) return undefined;
-    const head = Atomics.load(words, HEAD);
-    for (let hand = HANDS; hand < words.length; hand += HAND_WORDS) if (this.#isLeft(hand, head)) return hand;
+    const left = this.#firstLeft();
+    if (left !== undefined) return left;
     this.#looked = news;
     this.#given = given;
     return undefined;
+  }
+
+  /** The same, whether anybody has told of a death or not. */
+  #firstLeft(): number | undefined {
+    const head = Atomics.load(this.#words, HEAD);
+    for (let hand = HANDS; hand < this.#words.length; hand += HAND_WORDS) if (this.#isLeft(hand, head)) return hand;
+    return undefined;
+  }
+
+  /** Whether members at other places have entries that are not done: who may die. */
+  #othersHold(): boolean {
+    const mine = HANDS + this.#members.place * HANDS_EACH * HAND_WORDS;
+    for (let hand = HANDS; hand < this.#words.length; hand += HAND_WORDS) {
+      if (hand === mine) hand += HANDS_EACH * HAND_WORDS;
+      if (hand < this.#words.length && Atomics.load(this.#words, hand + NAME) !== 0) return true;
+    }
+    return false;
   }
 
   /** Empties all hands with that entry but one: those of members that died while they handed it on. */
@@ -400,9 +422,11 @@ export class ServiceQueue<T = unknown> {
     const words = this.#words;
     if (words[hand + POSITION] !== position) return;
     const mine = this.#members.name;
-    if (Atomics.compareExchange(words, hand + NAME, mine, name) !== mine || name === 0) return;
-    Atomics.add(words, GIVEN, 1);
-    if (Atomics.load(words, WAIT_FOR_PUSH) > 0) this.#ring(PUSHES, 1);
+    if (Atomics.compareExchange(words, hand + NAME, mine, name) !== mine) return;
+    if (name !== 0) Atomics.add(words, GIVEN, 1);
+    // Others may wait for this one to be done, once the queue is closed and empty.
+    else if (!this.#isClosed) return;
+    if (Atomics.load(words, WAIT_FOR_PUSH) > 0) this.#ring(PUSHES, name === 0 ? EVERYONE : 1);
   }
 
   #copied(from: number): Uint8Array<ArrayBuffer> {

@@ -110,15 +110,15 @@ export function readWait(
     throw argumentTypeError(`${call}: options must be { ${[...others, ...WAIT].join(', ')} }, not ${show(options)}`);
   }
   refuseUnknown(call, 'the options', options, others === NONE ? WAIT : [...others, ...WAIT]);
-  const { signal, timeout } = reading(call, 'signal and timeout of the options', () => {
+  const { signal, timeout, isSignal } = reading(call, 'signal and timeout of the options', () => {
     const given = options.timeout;
-    const read = { signal: options.signal, timeout: given === 0 ? (zero ?? 0) : given };
+    const read = { signal: options.signal, timeout: given === 0 ? (zero ?? 0) : given, isSignal: true };
     if (read.signal === undefined) return read;
-    if (!(read.signal instanceof AbortSignal))
-      throw argumentTypeError(`signal must be an AbortSignal, not ${show(read.signal)}`);
-    isAborted(read.signal);
+    read.isSignal = read.signal instanceof AbortSignal;
+    if (read.isSignal) isAborted(read.signal);
     return read;
   });
+  if (!isSignal) throw argumentTypeError(`${call}: signal must be an AbortSignal, not ${show(signal)}`);
   checkTimeout(call, timeout);
   return { signal, timeout };
 }

@@ -16,6 +16,8 @@ await world.barrier();
 if (world.rank === 2) process.kill(process.pid, 'SIGKILL');
 if (world.rank === 0) {
   await all.lock(2, Lock.EXCLUSIVE);
+  // As long as it lives, its adapter or its thread would give the lock, and take the put.
+  while (!world.failed.includes(2)) await sleep(1);
   await other.lock(1, Lock.EXCLUSIVE);
   await other.unlock(1);
   await other.lockAll();

@@ -1,11 +1,12 @@
 /**
  * A member of a service that does one thing, says "ready" and waits for its end.
  *
- *     service-member.js NAME hold|take|jobs|end|kept|stop|exclusive|shared|all|accumulate|notified
+ *     service-member.js NAME hold|take|jobs|brief|end|kept|stop|exclusive|shared|all|accumulate|notified
  *
- * `jobs` does jobs up to the one with the number 2, which it never ends; `kept` has its memory kept; `stop` stops this
- * process inside `update` of a map; `exclusive`, `shared` and `all` hold locks of a window, and have stored in the part
- * at place 0; `accumulate` adds to all of that part for ever; `notified` waits for a notification.
+ * `jobs` does jobs up to the one with the number 2, which it never ends; `brief` takes one, and ends soon; `kept` has
+ * its memory kept; `stop` stops this process inside `update` of a map; `exclusive`, `shared` and `all` hold locks of a
+ * window, and have stored in the part at place 0; `accumulate` adds to all of that part for ever; `notified` waits for
+ * a notification.
  */
 import { writeSync } from 'node:fs';
 import { Lock, Op } from 'onesided';
@@ -30,6 +31,10 @@ if (does === 'jobs') {
     writeSync(1, 'ready\n');
     await new Promise(() => {});
   }
+}
+if (does === 'brief') {
+  await (await service.queue('jobs', { capacity: 8 })).take();
+  setTimeout(() => process.exit(3), 300);
 }
 if (does === 'stop') {
   const map = await service.map<number>('numbers', { bytes: 1 << 20 });

@@ -1,9 +1,12 @@
 /** Queues of values: what a codec says, entries that are given back, and loops that hold what they take. */
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/native.ts';
 import type { CustomCodec } from '../../src/service/map/index.ts';
 import type { ServiceQueue } from '../../src/service/service-queue.ts';
-import { endMembersAfterEach, fresh, join, killed, member } from './members.ts';
+import { endMembersAfterEach, fresh, join, killed, member, PROGRAM } from './members.ts';
 
 endMembersAfterEach();
 
@@ -124,6 +127,36 @@ describe.skipIf(loadNative() === undefined)('a queue of values', () => {
     mine.giveBack();
     expect(other.tryPop()).toEqual({ n: 1 });
     expect(one.tryPop()).toBeUndefined();
+  });
+
+  it('is over for takers when nobody has an entry that may come again', async () => {
+    const [one, other] = await two();
+    for (let n = 1; n <= 2; n++) await one.push({ n });
+    const [mine, theirs] = [(await one.take())!, (await other.take())!];
+    one.close();
+    // An entry that is popped comes never again.
+    expect(await one.pop()).toBeUndefined();
+    await expect(one.take({ timeout: 50 })).rejects.toMatchObject({ code: 'ERR_RMA_TIMEOUT' });
+    const waits = one.take();
+    theirs.giveBack();
+    const again = (await waits)!;
+    expect([again.entry.n, again.again]).toEqual([2, true]);
+    const last = other.take();
+    again.done();
+    mine.done();
+    expect(await last).toBeUndefined();
+    expect(await one.take()).toBeUndefined();
+  });
+
+  it('gives a member that blocks its thread what a thread that ends meanwhile had', async () => {
+    const name = fresh();
+    const queue = await (await join(name)).queue<Job>('jobs', jobs);
+    await queue.push({ n: 1 });
+    const worker = new Worker(PROGRAM, { argv: [name, 'brief'], stdout: true });
+    while (queue.length > 0) await sleep(5);
+    // No event loop goes on that could see it end.
+    expect(queue.popSync()).toEqual({ n: 1 });
+    await once(worker, 'exit');
   });
 
   it('has loops whose entries are done with the next one, and given back by who leaves it', async () => {

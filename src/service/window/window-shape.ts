@@ -75,7 +75,8 @@ export function windowShape<T extends TypedArray>(
   const fits = Number.isInteger(length) && length >= 1 && partBytes <= 2 ** 32 - pageBytes;
   const stride = Math.ceil(partBytes / pageBytes) * pageBytes;
   if (!fits || stride * places > MOST_BYTES) {
-    const rule = `length must be an integer from 1 to 2^32 bytes a part, and 2^44 in all ${places} places`;
+    const most = Math.min(2 ** 32 - pageBytes, Math.floor(MOST_BYTES / places)) / type.BYTES_PER_ELEMENT;
+    const rule = `length must be a whole number of elements from 1 to ${Math.floor(most)} for ${places} places`;
     throw argumentRangeError(`${call}: ${rule}, not ${length}`, 'ERR_SIZE');
   }
   const typeCode = typeCodeOf(new type(new ArrayBuffer(0)));
