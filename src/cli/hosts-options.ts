@@ -2,6 +2,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { type HostRanks, ranksOfHosts, readHostFile, readHosts, sizeOfHosts } from '../launcher/hosts/host-list.ts';
 import { splitCommand } from '../launcher/hosts/remote-shell.ts';
+import { MAX_RANKS } from '../launcher/job-start.ts';
 import { UsageError } from './command.ts';
 
 export const HOSTS_OPTIONS = {
@@ -45,6 +46,8 @@ export function readHostsOptions(values: HostsValues, size: number | undefined):
   const slots = sizeOfHosts(list);
   if (size !== undefined && size > slots)
     throw new UsageError(`-n ${size} is more than the ${slots} ranks of the hosts; give hosts more, as in a:${size}`);
+  if ((size ?? slots) > MAX_RANKS)
+    throw new UsageError(`the hosts have ${slots} ranks, and a job at most ${MAX_RANKS}; -n N takes the first N`);
   if (wdir !== undefined && !isAbsolute(wdir))
     throw new UsageError(`--wdir must be an absolute path, the same on every host, not '${wdir}'`);
   return {

@@ -20,7 +20,7 @@ import { CARD_CHARACTERS, type Patience, type ProcessManager } from './managers/
 import { type DistantPeers, joinAgentsRanks, joinProcesses } from './process.ts';
 import { distantProvider } from './provider.ts';
 import { refuseTrace, requestedRecords } from './tracing.ts';
-import { hostName, ownAddress, placeOfProcess } from './whereabouts.ts';
+import { hostName, machineOf, ownAddress, placeOfProcess } from './whereabouts.ts';
 
 /** As the kernel writes a list of cores. */
 const CORES = /^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?){0,50}$/;
@@ -163,10 +163,16 @@ async function reachOthers(end: DistantContext, cards: readonly Card[], rank: nu
   );
 }
 
-/** Those of one place share its cores; as many for each rank elsewhere. */
+/**
+ * Those of one place share its cores, and those of one machine all of its cores: several containers, or namespaces, may
+ * be on one. As many for each rank elsewhere.
+ */
 function coresFor(cards: readonly Card[], own: string): number {
   const here = cards.filter(({ place }) => place === own);
-  return Math.floor((coresOf(here) * cards.length) / here.length);
+  const machine = cards.filter(({ place }) => machineOf(place) === machineOf(own));
+  const ofMachine = new Set(machine.flatMap(({ cores }) => listed(cores))).size;
+  const each = Math.min(coresOf(here) / here.length, ofMachine / machine.length);
+  return Math.floor(each * cards.length);
 }
 
 /** Rank 0's control memory, opened. */

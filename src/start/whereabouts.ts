@@ -21,6 +21,11 @@ export function placeOfProcess(): string {
   return `${boot()} ${namespace('pid')} ${namespace('net')} ${process.getuid!()}`;
 }
 
+/** The machine of a place, or rather its boot: processes with the same one share its cores. */
+export function machineOf(place: string): string {
+  return place.split(' ', 1)[0];
+}
+
 /** Of this process; a kernel without such namespaces has one network for all. */
 function namespace(kind: 'pid' | 'net'): string {
   try {

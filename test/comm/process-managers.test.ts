@@ -210,6 +210,12 @@ describe.skipIf(loadNative() === undefined)('ranks that were told an address', (
       expect(code).toBe('ERR_COMM');
       expect(message).toMatch(/^init: MASTER_ADDR:MASTER_PORT needs ONESIDED_SECRET/);
     }
+    const { RANK: _, ...half } = torch(7, 0, 2);
+    const [{ code, message }] = await failuresOf([start(half).member]);
+    expect(code).toBe('ERR_COMM');
+    expect(message).toMatch(
+      /^init: MASTER_ADDR, MASTER_PORT, WORLD_SIZE and ONESIDED_SECRET are set, but RANK is not; set all/,
+    );
     const wrong = await failuresOf([
       start(torch(7, 5, 2)).member,
       start({ ...torch(7, 0, 2), MASTER_PORT: 'x' }).member,

@@ -16,6 +16,7 @@ describe.concurrent('mistakes on the command line', () => {
     [['run', '-n', '-1', PROBE], "'-n' argument is ambiguous"],
     [['run', '-n', '2.5', PROBE], 'not "2.5"'],
     [['run', '-n', '4097', PROBE], 'not "4097"'],
+    [['run', '--hosts', 'a:1000000000', PROBE], 'and a job at most 4096'],
     [['run', '-n', 'two', PROBE], 'not "two"'],
     [['run', '-n'], 'argument missing'],
     [['run', PROBE], 'give the number of ranks with -n N'],

@@ -2,9 +2,10 @@
  * Two hosts with several networks, of which one connects them: network and PID namespaces of this machine, over TCP.
  * Needs root, for the namespaces. Run by `npm run test:tcp`.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { PROBE } from '../launcher/command.ts';
 import { endMembers, follow, PROGRAM } from '../robustness/members.ts';
 import { ON_DEVICE } from './device.ts';
 
@@ -80,6 +81,17 @@ describe.skipIf(process.getuid!() !== 0)('two hosts with several networks (needs
     const { code, err } = await run([]);
     expect(err).toBe('');
     expect(code).toBe(0);
+  });
+
+  test('rank 0 has standard input from its beginning to its end, though the hosts meet before it starts', LONG, () => {
+    const hosts = ['--hosts', HOSTS.toReversed().join(','), '--ssh', 'ip netns exec'];
+    for (const input of ['', 'typed\n', 'some more\n'.repeat(20_000)]) {
+      const how = { input, encoding: 'utf8', env: { ...process.env, ...ON_DEVICE }, maxBuffer: 1 << 20 } as const;
+      const run = ['dist/cli/main.js', 'run', ...hosts, '--timeout', '100', PROBE, '--', '0:stdin'];
+      const { stdout, status } = spawnSync(process.execPath, run, how);
+      expect(stdout.replaceAll(/^\[0\] /gm, '')).toBe(input);
+      expect(status).toBe(0);
+    }
   });
 
   test('so it does without default routes', LONG, async () => {

@@ -170,7 +170,9 @@ class RunningJob {
   /** Of ranks that have not ended their output. */
   readonly #sources = new Set<Readable>();
   readonly #connections = new Map<number, Duplex>();
-  #input: NodeJS.WritableStream | null = null;
+  #input: NodeJS.WritableStream | undefined;
+  /** What has come for rank 0's input before it was started; null: the end. */
+  readonly #early: (string | null)[] = [];
   #reply: string | undefined;
   #over = false;
   #said = performance.now();
@@ -271,10 +273,14 @@ class RunningJob {
       for (const connection of this.#connections.values()) connection.end(`${order.reply}\n`, 'latin1');
       this.#connections.clear();
     } else if ('stdin' in order) {
-      const text = order.stdin;
-      if (text === null) this.#input?.end();
-      else this.#input?.write(Buffer.from(text, 'latin1'), () => tell({ read: text.length }));
+      if (this.#input === undefined) this.#early.push(order.stdin);
+      else this.#give(this.#input, order.stdin);
     }
+  }
+
+  #give(input: NodeJS.WritableStream, text: string | null): void {
+    if (text === null) input.end();
+    else input.write(Buffer.from(text, 'latin1'), () => tell({ read: text.length }));
   }
 
   /** Kills everything, at once. */
@@ -322,6 +328,7 @@ class RunningJob {
     this.#input = input;
     // It reads no more.
     input.on('error', () => tell({ read: -1 }));
+    for (const text of this.#early.splice(0)) this.#give(input, text);
   }
 
   #follow(rank: number, source: Readable, stream: 0 | 1): void {

@@ -68,10 +68,29 @@ export function findAddress(): ProcessManager | undefined {
  */
 export function findTorch(): ProcessManager | undefined {
   const { MASTER_ADDR: host, MASTER_PORT: port, RANK, WORLD_SIZE, TORCHELASTIC_USE_AGENT_STORE: store } = process.env;
-  if (!host || !port || !RANK || !WORLD_SIZE || WORLD_SIZE === '1') return undefined;
+  if (!host || !port || !RANK || !WORLD_SIZE || WORLD_SIZE === '1') {
+    refuseHalf({ MASTER_ADDR: host, MASTER_PORT: port, RANK, WORLD_SIZE });
+    return undefined;
+  }
   const free = Number(port) + (store?.toLowerCase() === 'true' ? 1 : 0);
   const address = `${host.includes(':') ? `[${host}]` : host}:${Number.isNaN(free) ? port : free}`;
   return managerAt({ rank: readNumber('RANK'), size: readNumber('WORLD_SIZE'), address, names: TORCH_NAMES });
+}
+
+/**
+ * Errors: `ERR_COMM` if several ranks are wanted that no variable brings together. Without the secret, the variables
+ * are likely to be others' than ours.
+ */
+function refuseHalf(variables: Readonly<Record<string, string | undefined>>): void {
+  if (!process.env['ONESIDED_SECRET'] || variables['WORLD_SIZE'] === '1') return;
+  const missing = Object.keys(variables).filter((name) => !variables[name]);
+  const given = Object.keys(variables).filter((name) => variables[name]);
+  if (given.length === 0 || missing.length === 0) return;
+  throw new RmaError(
+    'ERR_COMM',
+    `init: ${given.join(', ')} and ONESIDED_SECRET are set, but ${missing.join(' and ')} ` +
+      `${missing.length > 1 ? 'are' : 'is'} not; set all of them, or unset ONESIDED_SECRET to run alone`,
+  );
 }
 
 function managerAt({ rank, size, address, names }: Told): ProcessManager {
@@ -288,7 +307,7 @@ function refusalOf({ rank, size: theirs, card }: Hello, size: number, members: M
   if (theirs !== size) return `rank ${rank} has ONESIDED_SIZE=${theirs}, but rank 0 has ONESIDED_SIZE=${size}`;
   if (!Number.isInteger(rank) || rank <= 0 || rank >= size)
     return `every rank but rank 0 must have an ONESIDED_RANK from 1 to ${size - 1}, not ${rank}`;
-  if (members.has(rank)) return `rank ${rank} has already joined: two processes have the same ONESIDED_RANK`;
+  if (members.has(rank)) return `rank ${rank} has already joined: two processes have the same ONESIDED_RANK, or RANK`;
   if (typeof card !== 'string') return `rank ${rank} sent no connection data`;
   return undefined;
 }
