@@ -27,17 +27,22 @@ bool find(void* handle, const char* name, F* function) {
 }
 
 // Where it may be: named by the environment, where Amazon's installer puts it, or where the system finds it.
-void* openFile() {
-  const char* named = std::getenv("ONESIDED_LIBFABRIC");
-  if (named != nullptr && *named != '\0') return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  void* amazons = dlopen("/opt/amazon/efa/lib64/libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
-  return amazons != nullptr ? amazons : dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+void* openFile(const char* named) {
+  if (named != nullptr) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+  for (const char* amazons : {"/opt/amazon/efa/lib64/libfabric.so.1", "/opt/amazon/efa/lib/libfabric.so.1"}) {
+    void* handle = dlopen(amazons, RTLD_NOW | RTLD_LOCAL);
+    if (handle != nullptr) return handle;
+  }
+  return dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
 void load() {
-  void* handle = openFile();
+  const char* named = std::getenv("ONESIDED_LIBFABRIC");
+  if (named != nullptr && *named == '\0') named = nullptr;
+  void* handle = openFile(named);
   if (handle == nullptr) {
-    failure = std::string(dlerror()) + " (apt-get install libfabric1)";
+    failure = std::string(dlerror()) +
+              (named != nullptr ? " (ONESIDED_LIBFABRIC names it)" : " (apt-get install libfabric1)");
     return;
   }
   Library& l = library;

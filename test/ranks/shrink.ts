@@ -68,7 +68,13 @@ for (;;) {
   const before = comm;
   comm = await before.shrink();
   assert.ok(before.failed.length > 0);
-  await assert.rejects(before.barrier(), { code: 'ERR_RMA_RANK_FAILED' });
+  // A barrier whose wait a failure has ended goes on in the next one, and perhaps all had come to it.
+  const isRefused = (): Promise<boolean> =>
+    before.barrier().then(
+      () => false,
+      ({ code }) => code === 'ERR_RMA_RANK_FAILED',
+    );
+  assert.ok((await isRefused()) || (await isRefused()));
   // Another one may have died meanwhile.
   const flags = await comm.agree((1 << comm.rank) | -65536);
   assert.equal(flags & ~((1 << comm.rank) | -65536), 0);
