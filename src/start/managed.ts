@@ -7,6 +7,7 @@
  * ranks have joined.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { coresHere } from '../cores.ts';
 import { RmaError } from '../errors.ts';
 import { type Control, createControl, MAX_RANKS } from '../job/control-region.ts';
@@ -170,8 +171,8 @@ async function reachOthers(end: DistantContext, cards: readonly Card[], rank: nu
 function coresFor(cards: readonly Card[], own: string): number {
   const here = cards.filter(({ place }) => place === own);
   const machine = cards.filter(({ place }) => machineOf(place) === machineOf(own));
-  const ofMachine = new Set(machine.flatMap(({ cores }) => listed(cores))).size;
-  const each = Math.min(coresOf(here) / here.length, ofMachine / machine.length);
+  // The quota is that of this place.
+  const each = Math.min(coresOf(here) / here.length, coresOf(machine, availableParallelism) / machine.length);
   return Math.floor(each * cards.length);
 }
 
@@ -224,9 +225,10 @@ function checkVersion(other: number, theirs: string, rank: number, own: string):
 
 /**
  * How many cores the ranks have together: a manager that binds each to its own core leaves none of them a view of all.
+ * @param alike where all have the same ones, this rank's number of them
  */
-function coresOf(cards: readonly Card[]): number {
-  if (cards.every(({ cores }) => cores === cards[0].cores)) return coresHere();
+function coresOf(cards: readonly Card[], alike = coresHere): number {
+  if (cards.every(({ cores }) => cores === cards[0].cores)) return alike();
   return new Set(cards.flatMap(({ cores }) => listed(cores))).size;
 }
 
