@@ -71,8 +71,9 @@ class Engine {
   bool message(Peer& peer, Header header, const void* data, size_t bytes);
   void arrive(const unsigned char* data, size_t bytes, fi_addr_t from);
   void drain(Peer& peer);
-  void owe(Qp& qp, bool later);
+  void owe(Qp& qp, Ack when);
   void carryAccepted(Qp& qp, Header& header) const;
+  Qp* carryOther(const Peer& peer, Header& header, Acceptance& also) const;
   void wasCarried(Qp& qp);
   void acknowledge();
   void acknowledgeInTime(bool byThread);
@@ -95,6 +96,7 @@ class Engine {
   void carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void takeResults(Qp& qp, uint32_t number, const unsigned char* data, size_t bytes);
   bool isSmall(const Request& request) const;
+  bool isNotice(const Qp& qp, const Request& request) const;
   bool mayUpdate(const Request& request) const;
 
   // fabric_receives.cc
@@ -106,6 +108,7 @@ class Engine {
   bool take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
   bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   bool takeReceive(Qp& qp);
+  void takeNotice(Qp& qp, Header header);
   void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
   void refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done = 0, const void* results = nullptr,
               size_t bytes = 0);
@@ -199,10 +202,10 @@ class Engine {
   std::vector<Qp*> stalled;
   std::vector<Qp*> held;
   std::vector<Qp*> acks;
-  // So many of these have one to send. One of them must not wait; since when the first waits.
+  // So many of these have one to send. One of them must not wait; until when the others may.
   uint32_t acksDue = 0;
   bool ackNow = false;
-  double ackSince = 0;
+  double ackBy = 0;
   std::vector<Qp*> limited;
   std::vector<Peer*> backlogged;
   uint32_t numbers = 0;

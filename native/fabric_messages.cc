@@ -12,19 +12,47 @@
 namespace onesided::fabric {
 namespace {
 
-// Seconds, of a brief message: so long, an answer that carries its acknowledgement may take.
-constexpr double kAckDelay = 25e-6;
+// Seconds: so long, an answer that carries the acknowledgement may take. Of a brief message nobody waits for it; of a
+// notice its sender may.
+constexpr double kSoonDelay = 5e-6;
+constexpr double kLaterDelay = 25e-6;
 // Of a peer's backlog: answers to what it may ask as often as it wants wait only behind fewer messages.
 constexpr size_t kMostAnswers = 256;
 
-Message* makeMessage(Peer& peer, const Header& header, const void* data, size_t bytes) {
-  auto* message = new (std::malloc(sizeof(Message) + sizeof header + bytes)) Message();
+// What a message consists of.
+struct Parts {
+  Header header;
+  Acceptance also;
+  const void* data;
+  size_t dataBytes;
+
+  size_t alsoBytes() const { return (header.flags & kAlsoAccepts) != 0 ? sizeof also : 0; }
+  size_t bytes() const { return sizeof header + alsoBytes() + dataBytes; }
+  void write(unsigned char* to) const {
+    std::memcpy(to, &header, sizeof header);
+    to += sizeof header;
+    std::memcpy(to, &also, alsoBytes());
+    if (dataBytes > 0) std::memcpy(to + alsoBytes(), data, dataBytes);
+  }
+};
+
+Message* makeMessage(Peer& peer, const Parts& parts) {
+  auto* message = new (std::malloc(sizeof(Message) + parts.bytes())) Message();
   message->type = Operation::Type::kMessage;
   message->peer = &peer;
-  message->bytes = sizeof header + bytes;
-  std::memcpy(message->data, &header, sizeof header);
-  if (bytes > 0) std::memcpy(message->data + sizeof header, data, bytes);
+  message->bytes = parts.bytes();
+  parts.write(message->data);
   return message;
+}
+
+// Whether a small message has left: libfabric has copied it, and says no more of it.
+bool inject(Engine& engine, Peer& peer, const Parts& parts) {
+  unsigned char whole[256];
+  if (parts.bytes() > engine.injectable || parts.bytes() > sizeof whole) return false;
+  parts.write(whole);
+  if (fi_inject(engine.ep, whole, parts.bytes(), peer.address) != 0) return false;
+  peer.refusedSince = 0;
+  return true;
 }
 
 ssize_t hand(Engine& engine, Message* message) {
@@ -36,7 +64,8 @@ ssize_t hand(Engine& engine, Message* message) {
   m.iov_count = 1;
   m.addr = message->peer->address;
   m.context = &message->context;
-  const ssize_t result = fi_sendmsg(engine.ep, &m, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+  const uint64_t until = isAcknowledged(message->kind()) ? FI_TRANSMIT_COMPLETE : FI_DELIVERY_COMPLETE;
+  const ssize_t result = fi_sendmsg(engine.ep, &m, FI_COMPLETION | until);
   if (result != 0) return result;
   engine.outstanding++;
   message->peer->held++;
@@ -44,17 +73,22 @@ ssize_t hand(Engine& engine, Message* message) {
   return 0;
 }
 
+// Whether a queue pair is connected to that one, there.
+bool isPeerOf(const Qp& qp, uint32_t theirs, fi_addr_t from) {
+  return qp.peer != nullptr && qp.dest == theirs && (from == qp.peer->address || from == FI_ADDR_NOTAVAIL);
+}
+
 }  // namespace
 
 // A message that must leave, in order behind those that must have left before.
 void Engine::control(Peer& peer, Header header, const void* data, size_t bytes) {
   header.tag = peer.tag;
-  if (peer.backlog.empty() && bytes == 0 && sizeof header <= injectable &&
-      fi_inject(ep, &header, sizeof header, peer.address) == 0) {
-    peer.refusedSince = 0;
-    return;
-  }
-  Message* message = makeMessage(peer, header, data, bytes);
+  Parts parts{header, {}, data, bytes};
+  Qp* other = carryOther(peer, parts.header, parts.also);
+  // It will leave: before any that is made later.
+  if (other != nullptr) wasCarried(*other);
+  if (peer.backlog.empty() && inject(*this, peer, parts)) return;
+  Message* message = makeMessage(peer, parts);
   if (peer.backlog.empty() && hand(*this, message) == 0) return;
   peer.backlog.push_back(message);
   if (peer.refusedSince == 0) peer.refusedSince = now();
@@ -73,18 +107,19 @@ void Engine::answer(Peer& peer, const Header& header, const void* data, size_t b
 bool Engine::message(Peer& peer, Header header, const void* data, size_t bytes) {
   if (!peer.backlog.empty()) return false;
   header.tag = peer.tag;
-  unsigned char whole[256];
-  if (sizeof header + bytes <= injectable && sizeof header + bytes <= sizeof whole) {
-    std::memcpy(whole, &header, sizeof header);
-    if (bytes > 0) std::memcpy(whole + sizeof header, data, bytes);
-    if (fi_inject(ep, whole, sizeof header + bytes, peer.address) != 0) return false;
-    peer.refusedSince = 0;
-    return true;
+  Parts parts{header, {}, data, bytes};
+  Qp* other = carryOther(peer, parts.header, parts.also);
+  if (parts.bytes() <= injectable) {
+    if (!inject(*this, peer, parts)) return false;
+  } else {
+    Message* message = makeMessage(peer, parts);
+    if (hand(*this, message) != 0) {
+      std::free(message);
+      return false;
+    }
   }
-  Message* message = makeMessage(peer, header, data, bytes);
-  if (hand(*this, message) == 0) return true;
-  std::free(message);
-  return false;
+  if (other != nullptr) wasCarried(*other);
+  return true;
 }
 
 void Engine::drain(Peer& peer) {
@@ -94,12 +129,17 @@ void Engine::drain(Peer& peer) {
 
 // A chunk was accepted. Its sender mostly waits for something else than the acknowledgement of a brief message, such as
 // an answer: that one may carry it.
-void Engine::owe(Qp& qp, bool later) {
+void Engine::owe(Qp& qp, Ack when) {
   if (!qp.acking) acks.push_back(&qp);
   qp.acking = true;
-  if (!qp.ackDue && acksDue++ == 0) ackSince = now();
+  if (!qp.ackDue) acksDue++;
   qp.ackDue = true;
-  if (!later || ++qp.ackLater >= kMostBrief) ackNow = true;
+  if (when == Ack::kNow || ++qp.ackLater >= kMostBrief) {
+    ackNow = true;
+    return;
+  }
+  const double by = now() + (when == Ack::kSoon ? kSoonDelay : kLaterDelay);
+  if (ackBy == 0 || by < ackBy) ackBy = by;
 }
 
 void Engine::carryAccepted(Qp& qp, Header& header) const {
@@ -107,9 +147,25 @@ void Engine::carryAccepted(Qp& qp, Header& header) const {
   header.accepted = qp.accepted;
 }
 
+// Has a message take along what was accepted by another queue pair, whose own next message to that peer may come late:
+// epochs of a window have one, messages of its communicator another one. Which; nullptr: none.
+Qp* Engine::carryOther(const Peer& peer, Header& header, Acceptance& also) const {
+  if (acksDue == 0) return nullptr;
+  for (Qp* qp : acks) {
+    if (!qp->ackDue || qp->peer != &peer || qp->qp_num == header.from) continue;
+    header.flags |= kAlsoAccepts;
+    also = {qp->dest, qp->qp_num, qp->accepted};
+    return qp;
+  }
+  return nullptr;
+}
+
 // A header with what is accepted has left.
 void Engine::wasCarried(Qp& qp) {
-  if (qp.ackDue && --acksDue == 0) ackNow = false;
+  if (qp.ackDue && --acksDue == 0) {
+    ackNow = false;
+    ackBy = 0;
+  }
   qp.ackDue = false;
   qp.ackLater = 0;
 }
@@ -121,7 +177,7 @@ void Engine::acknowledgeInTime(bool byThread) {
   if (acksDue == 0) return;
   const double time = now();
   const bool stays = time - polled.load() < kRecently && time - pollingSince.load() > kRecently;
-  if (byThread || ackNow || !stays || time - ackSince > kAckDelay) acknowledge();
+  if (byThread || ackNow || !stays || time > ackBy) acknowledge();
   else if (deep.exchange(false)) kick();
 }
 
@@ -150,10 +206,18 @@ void Engine::arrive(const unsigned char* data, size_t bytes, fi_addr_t from) {
   // A stranger's.
   if (header.tag != tag) return;
   if (Peer* peer = peerAt(from)) heard(*peer);
+  if ((header.flags & kAlsoAccepts) != 0) {
+    Acceptance also;
+    if (bytes < sizeof also) return;
+    std::memcpy(&also, data, sizeof also);
+    data += sizeof also;
+    bytes -= sizeof also;
+    Qp* other = queuePair(also.to);
+    if (other != nullptr && isPeerOf(*other, also.from, from)) accepted(*other, also.number);
+  }
   Qp* qp = queuePair(header.to);
   // From the queue pair that this one is connected to. Before it is connected, nobody knows.
-  const bool mine = qp != nullptr && qp->peer != nullptr && qp->dest == header.from &&
-                    (from == qp->peer->address || from == FI_ADDR_NOTAVAIL);
+  const bool mine = qp != nullptr && isPeerOf(*qp, header.from, from);
   if (mine && (header.flags & kAccepts) != 0) accepted(*qp, header.accepted);
   switch (header.kind) {
     case Kind::kSend:

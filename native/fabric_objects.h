@@ -96,6 +96,7 @@ struct Message : Operation {
   Peer* peer = nullptr;
   size_t bytes = 0;
   unsigned char data[1];
+  Kind kind() const { return static_cast<Kind>(data[offsetof(Header, kind)]); }
 };
 
 // A receive of the endpoint.

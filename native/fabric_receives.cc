@@ -12,6 +12,10 @@
 namespace onesided::fabric {
 namespace {
 
+std::deque<Receive>& receivesOf(Qp& qp) {
+  return qp.srq != nullptr ? static_cast<Srq*>(qp.srq)->receives : qp.receives;
+}
+
 size_t roomOf(const Receive& receive) {
   size_t room = 0;
   for (int i = 0; i < receive.entries; i++) room += receive.list[i].length;
@@ -57,7 +61,7 @@ bool hasRoom(const Qp& qp, Kind kind) {
 
 bool Engine::takeReceive(Qp& qp) {
   auto* srq = static_cast<Srq*>(qp.srq);
-  std::deque<Receive>& queue = srq != nullptr ? srq->receives : qp.receives;
+  std::deque<Receive>& queue = receivesOf(qp);
   if (queue.empty()) return false;
   qp.current = queue.front();
   queue.pop_front();
@@ -137,9 +141,17 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   scatter(qp.current, header.offset, data, bytes);
   qp.currentCame += static_cast<uint32_t>(bytes);
   qp.accepted = header.number;
-  owe(qp, isBrief(header.kind, header.total) && static_cast<int32_t>(header.number - qp.wanted) > 0);
+  owe(qp, static_cast<int32_t>(header.number - qp.wanted) > 0 ? ackOf(header) : Ack::kNow);
   if (last) endReceive(qp, header, IBV_WC_SUCCESS);
   return true;
+}
+
+// Of accesses that came together, and were carried out: the write of no bytes behind them.
+void Engine::takeNotice(Qp& qp, Header header) {
+  takeReceive(qp);
+  header.kind = Kind::kWriteWithImmediate;
+  header.total = 0;
+  endReceive(qp, header, IBV_WC_SUCCESS);
 }
 
 // For a queue pair that is connected. False: it must wait.
@@ -161,6 +173,7 @@ bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned c
     return true;
   }
   if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
+  if ((header.flags & kNotice) != 0 && receivesOf(qp).empty()) return false;
   carryOut(qp, header, data, bytes);
   return true;
 }

@@ -22,7 +22,7 @@ bool isMessage(ibv_wr_opcode opcode) {
 // Whether it travels in chunks that the peer acknowledges.
 bool isSpoken(const Request& r) { return r.batched || isMessage(r.opcode); }
 
-bool fetches(const Request& r) { return r.batched && r.opcode != IBV_WR_RDMA_WRITE; }
+bool fetches(const Request& r) { return r.batched && r.opcode != IBV_WR_RDMA_WRITE && !isMessage(r.opcode); }
 
 // Whether it reaches memory of the peer's. What has no bytes reaches none, whatever its key.
 bool reaches(const Request& r) {
@@ -174,7 +174,7 @@ bool speak(Engine& e, Qp& qp, Request& r) {
     if (!e.message(*qp.peer, header, chunk, bytes)) return false;
     e.wasCarried(qp);
     r.lastChunk = ++qp.chunks;
-    if (isBrief(header.kind, header.total)) qp.brief = qp.chunks;
+    if (ackOf(header) == Ack::kLater) qp.brief = qp.chunks;
     qp.unacknowledged++;
     r.sent += bytes;
   } while (r.sent < all);

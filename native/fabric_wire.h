@@ -8,7 +8,7 @@ namespace onesided::fabric {
 
 // Of a message: above this, ofi_rxm would fetch it from memory whose key can be guessed.
 constexpr size_t kMessage = 16384;
-// A message of so many bytes at most is acknowledged later (fabric_messages.cc).
+// A message of so many bytes at most is acknowledged later (`ackOf`, fabric_messages.cc).
 constexpr uint32_t kBrief = 1024;
 
 enum class Kind : uint8_t {
@@ -28,8 +28,9 @@ enum class Kind : uint8_t {
   kResults,    // what they brought: `number` was carried out
   kAskAccepted // something waits until the chunks up to `number` are accepted
 };
-// kAccepts: `accepted` is valid.
-enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4, kAccepts = 8 };
+// kAccepts: `accepted` is valid. kAlsoAccepts: an `Acceptance` stands behind the header. kNotice: of accesses that came
+// together: a write of no bytes with immediate data stands behind them.
+enum HeaderFlag : uint8_t { kLast = 1, kSolicited = 2, kAll = 4, kAccepts = 8, kAlsoAccepts = 16, kNotice = 32 };
 
 // What every message begins with. All numbers are little-endian: so are all processors with these devices.
 struct Header {
@@ -52,12 +53,41 @@ struct Header {
   uint32_t accepted = 0;
 };
 static_assert(sizeof(Header) == 40, "the header of a message");
-// Whether a message is acknowledged later.
-inline bool isBrief(Kind kind, uint32_t bytes) {
-  return (kind == Kind::kSend || kind == Kind::kSendWithImmediate) && bytes <= kBrief;
+
+// Of another queue pair of the same receiver's: all chunks up to `number` were accepted from it.
+struct Acceptance {
+  uint32_t to = 0;
+  uint32_t from = 0;
+  uint32_t number = 0;
+};
+static_assert(sizeof(Acceptance) == 12, "an acceptance behind the header");
+
+// When a message is acknowledged.
+enum class Ack : uint8_t { kNow, kSoon, kLater };
+inline Ack ackOf(const Header& header) {
+  switch (header.kind) {
+    case Kind::kSend:
+    case Kind::kSendWithImmediate: return header.total <= kBrief ? Ack::kLater : Ack::kNow;
+    case Kind::kWriteWithImmediate: return header.total == 0 ? Ack::kSoon : Ack::kNow;
+    case Kind::kTogether: return (header.flags & kNotice) != 0 ? Ack::kSoon : Ack::kNow;
+    default: return Ack::kNow;
+  }
 }
 
-constexpr size_t kChunk = kMessage - sizeof(Header);
+// Whether the receiver's engine says that it has it, or its sender finds out by other messages that it has not: that
+// libfabric says so, too, would be a packet more.
+inline bool isAcknowledged(Kind kind) {
+  switch (kind) {
+    case Kind::kSend:
+    case Kind::kSendWithImmediate:
+    case Kind::kWriteWithImmediate:
+    case Kind::kTogether:
+    case Kind::kResults: return true;
+    default: return false;
+  }
+}
+
+constexpr size_t kChunk = kMessage - sizeof(Header) - sizeof(Acceptance);
 
 enum Answer : int32_t { kAsked = 0, kKnown = 1, kUnknown = -1, kNoQueuePair = -2 };
 // What the owner says of a region.

@@ -11,11 +11,13 @@ const DATA = new Uint8Array(8);
 async function put(world: Communicator): Promise<ProcessorUse> {
   const win = await Window.allocate(world, Uint8Array, 8);
   await win.lockAll();
+  await world.barrier();
+  // The completions of all that came before are taken in, too.
+  await world.compute(100);
   if (world.rank === 0) {
     win.put(DATA, 1, 0);
     await win.flush(1);
   }
-  await world.barrier();
   const before = processorUse(world);
   if (world.rank === 0) {
     win.put(DATA, 1, 0);

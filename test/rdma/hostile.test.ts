@@ -23,7 +23,7 @@ import {
   write,
 } from '../verbs/conformance/harness.ts';
 import { openEnds } from './device.ts';
-import { compileStrangers, Kind, LAST, Stranger } from './stranger.ts';
+import { ALSO_ACCEPTS, compileStrangers, Kind, LAST, NOTICE, Stranger } from './stranger.ts';
 
 const LONG = { timeout: 120_000 };
 
@@ -141,6 +141,41 @@ describe('a peer', () => {
     await stranger.send(at, { ...first, number: 2, flags: LAST, offset: 50 });
     expect((await poll(end.recvCq, 1))[0]).toMatchObject({ status: name(WcStatus.SUCCESS), byteLen: 100 });
   });
+});
+
+describe('what was accepted on another connection', () => {
+  const saying = (to: number, from: number, number: number): Uint8Array =>
+    new Uint8Array(Uint32Array.of(to, from, number).buffer);
+
+  test('is believed of that connection alone, and of what was sent there', LONG, async () => {
+    const { end, stranger, at, to, from } = await connected();
+    send(end, 1, 0, 8);
+    const { number } = await stranger.next(Kind.SEND);
+    // Too short; of no queue pair; of another one of the peer's; of what has not been sent.
+    for (const data of [new Uint8Array(11), saying(to + 1, from, number!), saying(to, from + 1, number!)])
+      await stranger.send(at, { kind: Kind.PONG, flags: ALSO_ACCEPTS, data });
+    await stranger.send(at, { kind: Kind.PONG, flags: ALSO_ACCEPTS, data: saying(to, from, number! + 5) });
+    await expectNothing(end.sendCq);
+    await stranger.send(at, { kind: Kind.PONG, flags: ALSO_ACCEPTS, data: saying(to, from, number!) });
+    await pollSuccess(end.sendCq);
+  });
+});
+
+test('a notice of a peer takes a receive, and no more, also behind what is no access', LONG, async () => {
+  const { end, stranger, at, to, from } = await connected();
+  const notice = { kind: Kind.TOGETHER, flags: NOTICE, to, from, immediate: 9 * 2 ** 24, total: 4000 };
+  const before = end.bytes.slice();
+  // There is no receive: it waits.
+  await stranger.send(at, { ...notice, number: 1 });
+  await expectNothing(end.recvCq);
+  end.receive(1, 0, 8);
+  expect(await poll(end.recvCq, 1)).toMatchObject([
+    { wrId: 1, status: name(WcStatus.SUCCESS), byteLen: 0, immData: 9 },
+  ]);
+  end.receive(2, 0, 8);
+  await stranger.send(at, { ...notice, number: 2, data: new Uint8Array(40).fill(255) });
+  expect(await pollStatuses(end.recvCq, 1)).toEqual([[2, name(WcStatus.WR_FLUSH_ERR)]]);
+  expect(end.bytes).toEqual(before);
 });
 
 test('nobody answers in another one’s place that a key is forgotten', LONG, async () => {

@@ -14,6 +14,7 @@ import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addr
 export const Kind = Object.freeze({
   SEND: 1,
   SEND_IMM: 2,
+  WRITE_IMM: 3,
   REFUSED: 5,
   ASK_KEY: 6,
   KEY: 7,
@@ -21,9 +22,14 @@ export const Kind = Object.freeze({
   FORGOTTEN: 9,
   PING: 10,
   PONG: 11,
+  TOGETHER: 13,
 });
 /** Of a message in chunks: this is its last one. */
 export const LAST = 1;
+/** What was accepted on another connection stands before the data. */
+export const ALSO_ACCEPTS = 16;
+/** A notice stands behind accesses. */
+export const NOTICE = 32;
 
 export interface Message {
   readonly kind: number;

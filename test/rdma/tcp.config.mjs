@@ -9,6 +9,7 @@ export default {
     include: [
       'tcp',
       'acknowledgements',
+      'notices',
       'hostile',
       'local-memory',
       'batches',

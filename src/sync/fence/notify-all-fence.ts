@@ -9,10 +9,13 @@
  * That a put is complete at its origin is not enough for the target's loads (see immediate-optimized-fence.ts), so a
  * rank that has put to itself by a request tells itself, too.
  *
- * A rank is told only when nothing is outstanding to any other rank. Otherwise it could go on, and get from a third
- * rank what this rank's put has not yet brought there: the order of requests holds on one connection only. (Other
+ * A rank is told only when no operation is outstanding to any other rank. Otherwise it could go on, and get from a
+ * third rank what this rank's put has not yet brought there: the order of requests holds on one connection only. (Other
  * requests find what is complete at its origin: locks rely on that as well.) Between two ranks there is no third one,
  * unless a rank puts to itself.
+ *
+ * That what it has told has arrived, a rank does not wait for, as `complete` does not (pscw-by-requests.ts): the others
+ * wait for it. Nothing piles up: they leave the fence, and tell this rank of their next one, when it has arrived.
  *
  * A rank can be one fence ahead of another, not two: for each fence it needs the other's notification. So two kinds of
  * notifications, in turn, keep apart what belongs to which fence.
@@ -56,12 +59,15 @@ class NotifyAllFence implements FenceScheme {
   readonly #expected = [0, 0];
   /** Ranks before this one have been told. */
   #next = 0;
+  /** By rank: how much had been issued to it when all was posted, and it had not been told yet; −1: not so far yet. */
+  readonly #issued: Float64Array;
 
   constructor(requests: RequestTransfer, rank: number, size: number, description: string) {
     this.#requests = requests;
     this.#notifications = requests.notifications;
     this.#rank = rank;
     this.#size = size;
+    this.#issued = new Float64Array(size);
     this.#description = description;
     this.#flush = requests.flushAnyway((error) => {
       this.#failure ??= { error };
@@ -74,6 +80,7 @@ class NotifyAllFence implements FenceScheme {
     if (!precedes && !succeeds) return;
     this.#active = true;
     this.#next = 0;
+    this.#issued.fill(-1);
     this.#self = this.#notifications.takePut(this.#rank);
     const tells = this.#size - 1 + (this.#self ? 1 : 0);
     this.statistics.flags += tells;
@@ -88,10 +95,10 @@ class NotifyAllFence implements FenceScheme {
     let flushed: boolean;
     do {
       this.#tell();
-      flushed = this.#flush.advance();
+      flushed = this.#flush.advance() || (!this.#requests.confirms && this.#areOver());
       // What the flush has just found complete may be what the next rank's turn waited for, and no bell rings for it
       // again.
-    } while (this.#next < this.#size && this.#requests.isIdleBut(this.#next));
+    } while (this.#mayTell());
     if (!flushed || this.#next < this.#size) return false;
     if (this.#notifications.told(this.#parity) < this.#expected[this.#parity]) {
       this.#requests.poll();
@@ -129,11 +136,36 @@ class NotifyAllFence implements FenceScheme {
   }
 
   #tell(): void {
-    for (; this.#next < this.#size; this.#next++) {
-      if (this.#next === this.#rank && !this.#self) continue;
-      if (!this.#requests.isIdleBut(this.#next)) return;
-      this.#notifications.tell(this.#next, this.#parity);
-    }
+    for (; this.#mayTell(); this.#next++)
+      if (!this.#skips(this.#next)) this.#notifications.tell(this.#next, this.#parity);
+  }
+
+  #skips(rank: number): boolean {
+    return rank === this.#rank && !this.#self;
+  }
+
+  /** Whether the next rank can be told. */
+  #mayTell(): boolean {
+    const next = this.#next;
+    return next < this.#size && (this.#skips(next) || (this.#isPosted(next) && this.#areOver(next)));
+  }
+
+  /** Whether all operations to all ranks, or to all others, are complete. */
+  #areOver(but?: number): boolean {
+    for (let rank = 0; rank < this.#size; rank++) if (rank !== but && !this.#isOver(rank)) return false;
+    return true;
+  }
+
+  #isOver(rank: number): boolean {
+    return this.#isPosted(rank) && this.#requests.isOver(rank, this.#issued[rank]);
+  }
+
+  /** Whether all operations to a rank have been posted. Then it is noted how many there are. */
+  #isPosted(rank: number): boolean {
+    if (this.#issued[rank] >= 0) return true;
+    if (!this.#requests.isPosted(rank)) return false;
+    this.#issued[rank] = this.#requests.issuedTo(rank);
+    return true;
   }
 }
 

@@ -192,15 +192,20 @@ export class RemoteLock implements TargetLock {
 
   attempt(exclusive: boolean): Attempt {
     const steps = this.#try(exclusive, true);
+    const step = (): boolean => {
+      if (attempt.acquired === undefined) {
+        const { done, value } = steps.next();
+        if (done) attempt.acquired = value;
+      }
+      return attempt.acquired !== undefined;
+    };
     const attempt = {
       acquired: undefined as boolean | undefined,
+      // What is posted before the first look at completions may leave with what waits for more: the release before it.
       advance: () => {
+        if (step()) return true;
         this.#requests.poll();
-        if (attempt.acquired === undefined) {
-          const step = steps.next();
-          if (step.done) attempt.acquired = step.value;
-        }
-        return attempt.acquired !== undefined;
+        return step();
       },
       describe: () => `lock of rank ${this.#target}`,
       abandon: () => this.#finish(this.#giveBack(steps, exclusive)),

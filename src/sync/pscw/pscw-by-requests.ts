@@ -121,18 +121,22 @@ export class SyncByRequests implements GeneralActiveTarget {
 
   completing(targets: readonly number[]): Operation {
     const requests = this.#requests;
+    const tell = (target: number): void => {
+      if (this.#told[target] !== 0 || !requests.isPosted(target)) return;
+      this.#before[target] = requests.soFar(target, this.#failed);
+      this.#tell(target);
+    };
     const isDone = (target: number): boolean => {
-      if (this.#told[target] === 0) {
-        if (!requests.isPosted(target)) return false;
-        this.#before[target] = requests.soFar(target, this.#failed);
-        this.#tell(target);
-      }
+      tell(target);
+      if (this.#told[target] === 0) return false;
       if (this.#before[target]?.advance() === false) return false;
       this.#before[target] = undefined;
       return true;
     };
     return {
       advance: () => {
+        // Before the first look at completions: what waits for more to leave with it leaves with this.
+        for (const target of targets) tell(target);
         requests.tryFlush(undefined, 'notified', this.#failed);
         // All are told as soon as they can be, whichever rank is waited for, and whatever has failed.
         let done = true;

@@ -62,12 +62,6 @@ export class Flushes {
     return this.#connections.to(rank).outstanding === 0 && this.isPosted(rank);
   }
 
-  /** Whether nothing is outstanding to any other rank, and everything to this one has been posted. */
-  isIdleBut(rank: number): boolean {
-    const ofAll = this.#outstanding.count + this.#tasks.count;
-    return ofAll === this.#connections.to(rank).outstanding && this.isPosted(rank);
-  }
-
   /** Whether all that was begun to a rank has been posted. */
   isPosted(rank: number): boolean {
     return this.#connections.to(rank).backlog.length === 0 && this.#tasks.left(rank) === 0;

@@ -384,6 +384,8 @@ export class RequestTransfer {
     // want of this rank may go on only when it does.
     const isQuiet = this.#outstanding.isQuiet && this.#tasks.count === 0 && this.#flushed < FLUSHES - 1;
     if (!isQuiet) this.#outstanding.takeCompletions();
+    // What has come may be all that a task waited for.
+    if (this.#tasks.count > 0) this.#run(true);
     this.#outstanding.refuseFailed(rank, failed);
     if (this.#flushes.isComplete(rank, extent)) {
       if (++this.#flushed === FLUSHES) {
@@ -410,11 +412,6 @@ export class RequestTransfer {
     return this.#tasks.areHolding;
   }
 
-  /** Whether nothing is outstanding to any other rank, and everything to this one has been posted. */
-  isIdleBut(rank: number): boolean {
-    return this.#flushes.isIdleBut(rank);
-  }
-
   /** Whether all that was begun to a rank has been posted. */
   isPosted(rank: number): boolean {
     return this.#flushes.isPosted(rank);
@@ -423,6 +420,16 @@ export class RequestTransfer {
   /** A number that grows with all that is issued to a rank. */
   issuedTo(rank: number): number {
     return this.#connections.to(rank).issued + this.#tasks.begun(rank);
+  }
+
+  /** Whether all is complete at this rank that had been issued to a rank when `issuedTo` was that number. */
+  isOver(rank: number, issued: number): boolean {
+    return this.#connections.to(rank).over + this.#tasks.begun(rank) - this.#tasks.left(rank) >= issued;
+  }
+
+  /** Whether puts that are complete at this rank may not be in the target's memory yet. */
+  get confirms(): boolean {
+    return this.#confirms;
   }
 
   /** @param stir is called whenever it begins something: from then on `poll` has something to do */

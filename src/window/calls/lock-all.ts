@@ -6,6 +6,8 @@
  * gone. So after some rounds it holds on to the locks of lower ranks while it waits for the next, for a time that
  * doubles.
  *
+ * Where a lock is asked for by requests, those of all ranks are asked for at once, by attempts that wait in no line.
+ *
  * It comes to an end: ranks that hold one lock wait for no other, and ranks that lock all wait in the order of ranks,
  * so every line moves. Once the time is longer than a line takes, the call gets one lock after the other. No deadlock:
  * a rank that does wait for one lock while it holds another can be in the way of this call, and this call in its way.
@@ -32,7 +34,8 @@ const LONGEST_HOLD_MS = 10_000;
 export function acquireAll(targets: readonly Target[], progress: ProgressEngine, what: string): Operation {
   const have = new Set<Target>();
   let waiting: { target: Target; operation: Operation; until: number } | undefined;
-  let trying: { target: Target; operation: Attempt } | undefined;
+  /** Locks that were asked for. */
+  let trying: { target: Target; operation: Attempt }[] = [];
   let waits = 0;
   let holdMs = FIRST_HOLD_MS;
   const letGo = (from: number): void => {
@@ -54,6 +57,26 @@ export function acquireAll(targets: readonly Target[], progress: ProgressEngine,
     holdMs = Math.min(2 * holdMs, LONGEST_HOLD_MS);
     waiting!.until = Number.POSITIVE_INFINITY;
   };
+  /** Whether all that were asked for have answered. */
+  const haveAnswered = (): boolean => {
+    let answered = true;
+    for (const { operation } of trying) answered = operation.advance() && answered;
+    return answered;
+  };
+  /** Takes those that are free, and asks for the others. @returns the first that has to be waited for */
+  const take = (): Target | undefined => {
+    let refused: Target | undefined;
+    for (const target of targets) {
+      if (have.has(target)) continue;
+      if (target.lock!.tryAcquire(false)) have.add(target);
+      else {
+        const operation = refused === undefined ? target.lock!.attempt?.(false) : undefined;
+        if (operation !== undefined) trying.push({ target, operation });
+        else refused ??= target;
+      }
+    }
+    return refused;
+  };
   return {
     advance: () => {
       for (;;) {
@@ -65,29 +88,36 @@ export function acquireAll(targets: readonly Target[], progress: ProgressEngine,
           have.add(waiting.target);
           waiting = undefined;
         }
-        if (trying !== undefined) {
-          const { target, operation } = trying;
-          if (!operation.advance()) return false;
-          trying = undefined;
-          if (operation.acquired) have.add(target);
-          else wait(target);
-          continue;
+        if (trying.length > 0) {
+          if (!haveAnswered()) return false;
+          const refused = trying.find(({ operation }) => operation.acquired !== true);
+          for (const { target, operation } of trying) if (operation.acquired) have.add(target);
+          trying = [];
+          if (refused !== undefined) {
+            wait(refused.target);
+            continue;
+          }
         }
-        const refused = targets.find((t) => !have.has(t) && !(t.lock!.tryAcquire(false) && have.add(t)));
+        const refused = take();
+        if (trying.length > 0) continue;
         if (refused === undefined) return true;
-        const operation = refused.lock!.attempt?.(false);
-        if (operation === undefined) wait(refused);
-        else trying = { target: refused, operation };
+        wait(refused);
       }
     },
     describe: () =>
       `${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
     abandon: () => {
-      (waiting ?? trying)?.operation.abandon?.();
+      waiting?.operation.abandon?.();
+      for (const { target, operation } of trying) {
+        if (operation.acquired === undefined) operation.abandon?.();
+        else if (operation.acquired) have.add(target);
+      }
+      trying = [];
       letGo(0);
     },
     isPolling: () => {
-      const again = (waiting ?? trying)?.operation.isPolling?.() ?? false;
+      const asked = waiting ?? trying.find(({ operation }) => operation.acquired === undefined);
+      const again = asked?.operation.isPolling?.() ?? false;
       if (waiting === undefined || waiting.until === Number.POSITIVE_INFINITY || again === true) return again;
       const left = Math.max(0, waiting.until - progress.now());
       return again === false ? left : Math.min(again, left);
