@@ -229,6 +229,11 @@ export class RequestTransfer {
     return this.#outstanding.collectsFor(rank) && this.#tasks.left(rank) === 0;
   }
 
+  /** Whether nothing that was begun there has requests left to post. */
+  isTaskless(rank: number): boolean {
+    return !this.#tasks.has(rank);
+  }
+
   /** Posts what was collected for a rank. Errors: those of the device. */
   postCollected(rank: number): void {
     this.#outstanding.postCollected(rank);

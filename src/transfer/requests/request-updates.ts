@@ -136,6 +136,12 @@ export class RequestUpdates {
     };
     const isByDevice = this.#isByDevice(to);
     const isOneAtomic = isByDevice && to.elements === 1 && (op === OpCode.SUM || !changesTarget(op));
+    const isOnlySum = isOneAtomic && op === OpCode.SUM && fetch === undefined;
+    if (isOnlySum && this.#byOwner !== undefined && this.#requests.isTaskless(rank)) {
+      // One request, of which nothing is wanted but that it is complete.
+      this.#addWide(operands, rank, region, at, to);
+      return;
+    }
     const ahead = isOneAtomic
       ? this.#byOwner && addAhead(this.#requests.remote, operands, wordAt(rank, region, at + elementOffsets(to)[0]), op)
       : this.#byOwner?.ahead(
