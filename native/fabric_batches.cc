@@ -14,7 +14,7 @@
 //   the thread makes progress                                   the program does something else: 1.5 ms later at most
 //
 // and with a *notice*, a write of no bytes with immediate data, which lets nothing wait: so end epochs, behind their
-// puts. It is a flag of the message, and takes effect when all of it has been carried out.
+// puts. It is a flag of the message, and takes effect when all of it has been carried out, and there is a receive.
 //
 // In the last case the first of the next ones leaves at once again. So a put and its flush are as quick as without
 // all this, 16 take little more than one, and a program that computes behind its puts has them carried out
@@ -80,6 +80,8 @@ size_t brought(const Request& r) {
 // Whether it tells the owner something behind the accesses before it, and needs no access of its own.
 bool Engine::isNotice(const Qp& qp, const Request& r) const {
   if (r.status != IBV_WC_SUCCESS || r.opcode != IBV_WR_RDMA_WRITE_WITH_IMM || r.bytes > 0) return false;
+  // Else accesses would fail for want of a receive, which they do not need.
+  if (qp.rnrRetries < 7) return false;
   return (r.flags & IBV_SEND_FENCE) == 0 || qp.reading + qp.atomics + qp.fetching == 0;
 }
 
@@ -205,7 +207,6 @@ int Engine::batch(Qp& qp) {
     const Request& last = *qp.requests[first + count - 1];
     header.flags = kNotice | ((last.flags & IBV_SEND_SOLICITED) != 0 ? kSolicited : 0);
     header.immediate = last.immediate;
-    header.retries = qp.rnrRetries;
   }
   carryAccepted(qp, header);
   if (!message(*qp.peer, header, records, bytes)) return -1;

@@ -222,7 +222,7 @@ bool Engine::begin(const std::string& device, std::string* why) {
   traits.offsets = mode != FI_MR_BASIC && (mode & FI_MR_VIRT_ADDR) == 0;
   traits.ownKeys = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY) != 0;
   traits.ordered = keepsOrder(*library, asked, address);
-  injectable = info->tx_attr->inject_size;
+  injectable = std::min(info->tx_attr->inject_size, kMostInjected);
   randomBytes(&tag, sizeof tag);
   randomBytes(&numbers, sizeof numbers);
   numbers &= 0x3fffff;

@@ -93,7 +93,7 @@ class Engine {
   bool hold(Qp& qp);
   void releaseHeld();
   int batch(Qp& qp);
-  void carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  bool carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   void takeResults(Qp& qp, uint32_t number, const unsigned char* data, size_t bytes);
   bool isSmall(const Request& request) const;
   bool isNotice(const Qp& qp, const Request& request) const;
@@ -108,7 +108,8 @@ class Engine {
   bool take(Qp& qp, const Header& header, fi_addr_t from, const unsigned char* data, size_t bytes);
   bool accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
   bool takeReceive(Qp& qp);
-  void takeNotice(Qp& qp, Header header);
+  bool takeTogether(Qp& qp, const Header& header, const unsigned char* data, size_t bytes);
+  void refuseChunk(Qp& qp, const Header& header);
   void endReceive(Qp& qp, const Header& header, ibv_wc_status status);
   void refuse(Qp& qp, const Header& header, ibv_wc_status status, uint32_t done = 0, const void* results = nullptr,
               size_t bytes = 0);

@@ -47,8 +47,8 @@ Message* makeMessage(Peer& peer, const Parts& parts) {
 
 // Whether a small message has left: libfabric has copied it, and says no more of it.
 bool inject(Engine& engine, Peer& peer, const Parts& parts) {
-  unsigned char whole[256];
-  if (parts.bytes() > engine.injectable || parts.bytes() > sizeof whole) return false;
+  unsigned char whole[kMostInjected];
+  if (parts.bytes() > engine.injectable) return false;
   parts.write(whole);
   if (fi_inject(engine.ep, whole, parts.bytes(), peer.address) != 0) return false;
   peer.refusedSince = 0;

@@ -25,6 +25,8 @@ constexpr int kReceives = 64;
 // Entries of a request, at either end.
 constexpr int kEntries = 4;
 constexpr size_t kInline = 64;
+// Bytes of a message that is handed over without memory of its own; libfabric's limit may be lower.
+constexpr size_t kMostInjected = 256;
 // Chunks of a queue pair that have left and were not acknowledged: 1 MiB, which is what waits at most for a receive.
 constexpr uint32_t kWindow = 64;
 // So many messages that are acknowledged later (`isBrief`) are acknowledged at once.
@@ -242,6 +244,8 @@ struct Qp : ibv_qp {
   uint32_t currentBytes = 0;
   uint32_t currentCame = 0;
   uint32_t accepted = 0;
+  // Of chunks with a notice that may wait: the last one whose accesses have been carried out.
+  uint32_t carriedOut = 0;
   bool ackDue = false;
   // So many of what was accepted since the last acknowledgement are acknowledged later.
   uint32_t ackLater = 0;

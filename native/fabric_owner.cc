@@ -125,8 +125,9 @@ ibv_wc_status updateRefusal(const Engine& engine, const Update& asked, const Rec
 }  // namespace
 
 // Carries out what has come. What is not allowed ends both queue pairs, as it does on a device; what stands before it
-// has been done, and what it has brought goes back.
-void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+// has been done, and what it has brought goes back. Of a message with a notice, which brings nothing, the end is not
+// here: that is accepted with the notice. False: it is not allowed.
+bool Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
   static thread_local unsigned char results[kChunk];
   const Mr* mr = nullptr;
   size_t answer = 0;
@@ -158,7 +159,7 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     if (status != IBV_WC_SUCCESS) {
       refuse(qp, header, status, done, results, answer);
       fail(qp);
-      return;
+      return false;
     }
     if (record.access != Access::kUpdate) perform(record, data, results + answer);
     else carryOutUpdate(qp, record, update, data + sizeof update, results + answer);
@@ -169,8 +170,8 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     answer += result;
     done++;
   }
+  if ((header.flags & kNotice) != 0) return true;
   qp.accepted = header.number;
-  if ((header.flags & kNotice) != 0) takeNotice(qp, header);
   if (answer > 0) {
     // It acknowledges this message and those before it.
     Header reply;
@@ -181,8 +182,9 @@ void Engine::carryOut(Qp& qp, const Header& header, const unsigned char* data, s
     control(*qp.peer, reply, results, answer);
     wasCarried(qp);
   } else {
-    owe(qp, ackOf(header));
+    owe(qp, Ack::kNow);
   }
+  return true;
 }
 
 }  // namespace onesided::fabric

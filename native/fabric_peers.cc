@@ -122,7 +122,7 @@ void Engine::look() {
   looked = time;
   bool waits = false;
   for (const auto& [number, qp] : qps)
-    waits = waits || (qp->peer != nullptr && qp->peer->held > 0 && !qp->requests.empty() &&
+    waits = waits || (qp->peer != nullptr && qp->peer->held + qp->unacknowledged > 0 && !qp->requests.empty() &&
                       qp->requests.front()->since != 0 && time - qp->requests.front()->since > kOld);
   lookForBlocked(waits, time);
   std::vector<Qp*> gone;

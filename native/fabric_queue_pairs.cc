@@ -50,6 +50,7 @@ void reset(Engine& e, Qp& qp) {
   qp.receives.clear();
   qp.pending.clear();
   qp.accepted = 0;
+  qp.carriedOut = 0;
   qp.peer = nullptr;
   drop(e.stalled, &qp);
   drop(e.held, &qp);

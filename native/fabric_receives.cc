@@ -103,6 +103,13 @@ void Engine::endReceive(Qp& qp, const Header& header, ibv_wc_status status) {
   complete(qp.recv_cq, wc, status != IBV_WC_SUCCESS || (header.flags & kSolicited) != 0);
 }
 
+// It is none of the message that is being received, or there is no room for that: both queue pairs fail.
+void Engine::refuseChunk(Qp& qp, const Header& header) {
+  refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
+  endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
+  fail(qp);
+}
+
 // Puts a chunk into a receive. False: there is none.
 bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
   const bool write = header.kind == Kind::kWriteWithImmediate;
@@ -114,9 +121,7 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
     qp.currentBytes = write ? 0 : header.total;
     qp.currentCame = 0;
     if (qp.currentBytes > roomOf(qp.current)) {
-      refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
-      endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
-      fail(qp);
+      refuseChunk(qp, header);
       return true;
     }
   }
@@ -126,9 +131,7 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   const bool last = (header.flags & kLast) != 0;
   if (header.kind != qp.currentKind || header.total != qp.currentTotal || header.offset != qp.currentCame ||
       bytes > left || last != (bytes == left)) {
-    refuse(qp, header, IBV_WC_REM_INV_REQ_ERR);
-    endReceive(qp, header, IBV_WC_LOC_LEN_ERR);
-    fail(qp);
+    refuseChunk(qp, header);
     return true;
   }
   // Once more for each chunk: the program may have taken the memory back.
@@ -146,12 +149,21 @@ bool Engine::accept(Qp& qp, const Header& header, const unsigned char* data, siz
   return true;
 }
 
-// Of accesses that came together, and were carried out: the write of no bytes behind them.
-void Engine::takeNotice(Qp& qp, Header header) {
-  takeReceive(qp);
-  header.kind = Kind::kWriteWithImmediate;
-  header.total = 0;
-  endReceive(qp, header, IBV_WC_SUCCESS);
+// Carries out accesses that have come together, at once, though what stands behind them may wait for a receive: a
+// write of no bytes. False: it does.
+bool Engine::takeTogether(Qp& qp, const Header& header, const unsigned char* data, size_t bytes) {
+  if (qp.receiving) {
+    refuseChunk(qp, header);
+    return true;
+  }
+  if (qp.carriedOut != header.number && !carryOut(qp, header, data, bytes)) return true;
+  if ((header.flags & kNotice) == 0) return true;
+  qp.carriedOut = header.number;
+  Header notice = header;
+  notice.kind = Kind::kWriteWithImmediate;
+  notice.flags |= kLast;
+  notice.total = notice.offset = 0;
+  return accept(qp, notice, nullptr, 0);
 }
 
 // For a queue pair that is connected. False: it must wait.
@@ -173,9 +185,7 @@ bool Engine::take(Qp& qp, const Header& header, fi_addr_t from, const unsigned c
     return true;
   }
   if (header.kind != Kind::kTogether) return accept(qp, header, data, bytes);
-  if ((header.flags & kNotice) != 0 && receivesOf(qp).empty()) return false;
-  carryOut(qp, header, data, bytes);
-  return true;
+  return takeTogether(qp, header, data, bytes);
 }
 
 // What has come for a queue pair.

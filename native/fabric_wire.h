@@ -69,7 +69,6 @@ inline Ack ackOf(const Header& header) {
     case Kind::kSend:
     case Kind::kSendWithImmediate: return header.total <= kBrief ? Ack::kLater : Ack::kNow;
     case Kind::kWriteWithImmediate: return header.total == 0 ? Ack::kSoon : Ack::kNow;
-    case Kind::kTogether: return (header.flags & kNotice) != 0 ? Ack::kSoon : Ack::kNow;
     default: return Ack::kNow;
   }
 }

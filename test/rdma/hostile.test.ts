@@ -7,13 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FabricAddress } from '../../src/providers/libfabric/libfabric-addresses.ts';
 import { WcStatus } from '../../src/verbs/completion-queue.ts';
-import type { QueuePair } from '../../src/verbs/queue-pair.ts';
+import { QpState, type QueuePair } from '../../src/verbs/queue-pair.ts';
 import { startProgram } from '../support/children.ts';
 import { freePort } from '../support/ports.ts';
 import {
   bringUp,
   connect,
   type End,
+  type EndOptions,
   expectNothing,
   name,
   poll,
@@ -97,14 +98,16 @@ describe('who asks whether a rank is there', () => {
 });
 
 /** A queue pair that is connected to one of a stranger's, and where it is. */
-async function connected(): Promise<{ end: End; stranger: Stranger; at: FabricAddress; to: number; from: number }> {
+async function connected(
+  options: EndOptions = {},
+): Promise<{ end: End; stranger: Stranger; at: FabricAddress; to: number; from: number }> {
   const stranger = await Stranger.start();
   const {
     ends: [end],
     own: [at],
   } = openEnds(2, { others: [stranger.own] });
   const from = 77;
-  end.make();
+  end.make(options);
   bringUp(end.qp, { address: { member: 2, qpNumber: from } } as QueuePair);
   return { end, stranger, at, to: end.qp.address.qpNumber, from };
 }
@@ -176,6 +179,18 @@ test('a notice of a peer takes a receive, and no more, also behind what is no ac
   await stranger.send(at, { ...notice, number: 2, data: new Uint8Array(40).fill(255) });
   expect(await pollStatuses(end.recvCq, 1)).toEqual([[2, name(WcStatus.WR_FLUSH_ERR)]]);
   expect(end.bytes).toEqual(before);
+});
+
+test('a notice of a peer in the middle of a message takes no receive of it, nor of others', LONG, async () => {
+  const { end, stranger, at, to, from } = await connected({ srqWr: 20 });
+  const SHARED = 20;
+  for (let i = 0; i < SHARED; i++) end.receive(i, 0, 100);
+  const first = { kind: Kind.SEND, to, from, number: 1, total: 100, data: new Uint8Array(50) };
+  await stranger.send(at, first);
+  await stranger.send(at, { kind: Kind.TOGETHER, flags: NOTICE, to, from, number: 2 });
+  expect(await pollStatuses(end.recvCq, 1)).toEqual([[0, name(WcStatus.LOC_LEN_ERR)]]);
+  expect(end.qp.state).toBe(QpState.ERR);
+  await expectNothing(end.recvCq);
 });
 
 test('nobody answers in another one’s place that a key is forgotten', LONG, async () => {

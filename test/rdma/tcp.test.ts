@@ -12,7 +12,7 @@ import { WcStatus } from '../../src/verbs/completion-queue.ts';
 import { QpState } from '../../src/verbs/queue-pair.ts';
 import { endMembers, failuresOf, follow, PROGRAM } from '../robustness/members.ts';
 import { freePort } from '../support/ports.ts';
-import { runRanks } from '../support/ranks.ts';
+import { runRanks, seedOfRun } from '../support/ranks.ts';
 import {
   bringUp,
   connect,
@@ -159,6 +159,13 @@ test('programs that a rank starts get none of its sockets', LONG, async () => {
   const told = await runRanks<{ sockets: number }>('robust-sockets', { kind: 'processes', size: 2, env: ON_DEVICE });
   const alone = await runRanks<{ sockets: number }>('robust-sockets', { kind: 'processes', size: 2 });
   expect(told).toEqual(alone);
+});
+
+// It takes messages of 4 KiB without memory of its own, where ofi_rxm takes 64 bytes.
+test('random programs by another provider, for ranks of one host', LONG, async () => {
+  const env = { ...ON_DEVICE, ONESIDED_DEVICE: 'libfabric:shm' };
+  const args = [`--seed=${seedOfRun()}`, '--programs=4', '--by-requests'];
+  await runRanks('window-random', { kind: 'processes', size: 2, env, args, timeout: 100 });
 });
 
 // Endpoints that open while others want the processor take long for their first operations.

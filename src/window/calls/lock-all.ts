@@ -65,17 +65,16 @@ export function acquireAll(targets: readonly Target[], progress: ProgressEngine,
   };
   /** Takes those that are free, and asks for the others. @returns the first that has to be waited for */
   const take = (): Target | undefined => {
-    let refused: Target | undefined;
     for (const target of targets) {
       if (have.has(target)) continue;
       if (target.lock!.tryAcquire(false)) have.add(target);
       else {
-        const operation = refused === undefined ? target.lock!.attempt?.(false) : undefined;
-        if (operation !== undefined) trying.push({ target, operation });
-        else refused ??= target;
+        const operation = target.lock!.attempt?.(false);
+        if (operation === undefined) return target;
+        trying.push({ target, operation });
       }
     }
-    return refused;
+    return undefined;
   };
   return {
     advance: () => {
@@ -107,13 +106,24 @@ export function acquireAll(targets: readonly Target[], progress: ProgressEngine,
     describe: () =>
       `${what}${waiting ? ` (waiting for rank ${waiting.target.rank}: ${waiting.operation.describe()})` : ''}`,
     abandon: () => {
-      waiting?.operation.abandon?.();
+      // The lock of one rank, dead perhaps, is in the way of no other.
+      const failures: unknown[] = [];
+      const attempt = (undo: () => void): void => {
+        try {
+          undo();
+        } catch (error) {
+          failures.push(error);
+        }
+      };
+      attempt(() => waiting?.operation.abandon?.());
       for (const { target, operation } of trying) {
-        if (operation.acquired === undefined) operation.abandon?.();
+        if (operation.acquired === undefined) attempt(() => operation.abandon?.());
         else if (operation.acquired) have.add(target);
       }
       trying = [];
-      letGo(0);
+      for (const { lock } of have) attempt(() => lock!.release(false));
+      have.clear();
+      if (failures.length > 0) throw failures[0];
     },
     isPolling: () => {
       const asked = waiting ?? trying.find(({ operation }) => operation.acquired === undefined);
