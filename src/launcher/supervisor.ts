@@ -36,6 +36,8 @@ export interface Ranks {
   signal(rank: number, signal: NodeJS.Signals): void;
   /** For messages: `pid 1234`, `thread 3`. */
   describe(rank: number): string;
+  /** Why a rank has not been started yet, in words behind its name; `undefined` if it has. */
+  unstarted?(rank: number): string | undefined;
 }
 
 /** Milliseconds between SIGTERM and SIGKILL. */
@@ -373,7 +375,7 @@ export class Supervisor {
       case RankState.FINALIZED:
         return 'has finalized';
       default:
-        return 'has not called init()';
+        return this.#ranks.unstarted?.(rank) ?? 'has not called init()';
     }
   }
 

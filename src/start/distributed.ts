@@ -13,7 +13,7 @@ import type { Context } from '../verbs/device.ts';
 import { SILENCE_MS } from './control-links.ts';
 import type { ControlWorkerData, News, Order } from './control-worker.ts';
 import type { Patience } from './managers/manager.ts';
-import { ADDRESS_VARIABLE, outsideAddresses } from './whereabouts.ts';
+import { givenAddress, outsideAddresses } from './whereabouts.ts';
 
 /** Where rank 0's worker listens; stands on its card. */
 export interface Hub {
@@ -167,7 +167,7 @@ export class DistributedControl {
  * elsewhere, and, for containers that share a host's network, itself.
  */
 export function reachableAt(likeliest: readonly string[]): string[] {
-  const own = process.env[ADDRESS_VARIABLE];
-  const all = [...(own ? [own] : []), ...likeliest, ...outsideAddresses()];
+  const own = givenAddress();
+  const all = [...(own === undefined ? [] : [own]), ...likeliest, ...outsideAddresses()];
   return [...[...new Set(all)].slice(0, MOST_HOSTS - 1), '127.0.0.1'];
 }

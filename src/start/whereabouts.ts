@@ -1,6 +1,8 @@
 /** Where a process is: which processes share memory with it, and at which address its host is reached. */
 import { readFileSync, readlinkSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
+import { argumentTypeError, show } from '../errors.ts';
 
 /** The variable by which a launcher tells its ranks at which address other hosts reach theirs. */
 export const ADDRESS_VARIABLE = 'ONESIDED_ADDRESS';
@@ -66,14 +68,27 @@ function defaultInterfaces(): string[] {
   }
 }
 
+/** The address that the environment gives. Errors: `ERR_ARG` (it is none). */
+export function givenAddress(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const given = env[ADDRESS_VARIABLE];
+  if (given === undefined || given === '') return undefined;
+  if (isIP(given) === 0) {
+    throw argumentTypeError(
+      `${ADDRESS_VARIABLE} must be an address of IP at which other hosts reach ${hostName()}, such as 10.0.0.1, ` +
+        `not ${show(given)}`,
+    );
+  }
+  return given;
+}
+
 /**
  * The address at which other hosts of a job are likely to reach this one: the one that the environment gives; else the
  * one at which ssh has reached it (the third word of `SSH_CONNECTION`), if it is one of this host's own and not the
  * loopback's: the variable is inherited by what is started elsewhere; else the first that means something elsewhere.
  */
 export function hostAddress(env: NodeJS.ProcessEnv = process.env): string | undefined {
-  const given = env[ADDRESS_VARIABLE];
-  if (given !== undefined && given !== '') return given;
+  const given = givenAddress(env);
+  if (given !== undefined) return given;
   const outside = outsideAddresses();
   const reached = env['SSH_CONNECTION']?.split(' ')[2];
   return reached !== undefined && outside.includes(reached) ? reached : outside[0];
@@ -90,7 +105,7 @@ export function isOwnAddress(address: string): boolean {
  * {@link hostAddress}; the loopback's if there is no other.
  */
 export function ownAddress(reached?: string): string {
-  const likeliest = [process.env[ADDRESS_VARIABLE], reached, hostAddress({ ...process.env, [ADDRESS_VARIABLE]: '' })];
+  const likeliest = [givenAddress(), reached, hostAddress({ ...process.env, [ADDRESS_VARIABLE]: '' })];
   return likeliest.find((address) => address !== undefined && isOwnAddress(address)) ?? '127.0.0.1';
 }
 

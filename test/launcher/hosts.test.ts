@@ -214,6 +214,26 @@ describe.skipIf(loadNative() === undefined)('a job on several hosts that fails',
     expect(await leftWith(mark)).toEqual([]);
   });
 
+  it('says which host’s command has not answered when time is up', async () => {
+    const ssh = shell('silent', 'host=$1; shift; [ "$host" = a ] || exec sleep 100; exec "$@"');
+    const { code, stderr } = await launch(['--how=work'], { ssh, options: ['--timeout', '4'] }).finished;
+    expect(code).toBe(124);
+    const words = 'has not been started: the command for b has not answered';
+    for (const [rank, host] of ['a', 'a', 'b', 'b'].entries())
+      expect(stderr).toContain(`rank ${rank} (on ${host}) ${words}`);
+  });
+
+  it('refuses an ONESIDED_ADDRESS that is none, and names the host', async () => {
+    const ssh = shell('named', 'host=$1; shift; [ "$host" = a ] || export ONESIDED_ADDRESS=nowhere; exec "$@"');
+    const { code, stderr } = await launch(['--how=work'], { ssh }).finished;
+    expect(code).toBe(1);
+    expect(verdicts(stderr)).toEqual([
+      expect.stringMatching(
+        /^onesided: b: ONESIDED_ADDRESS must be an address of IP .* such as 10\.0\.0\.1, not "nowhere"/,
+      ),
+    ]);
+  });
+
   it('passes signals on, and says what ranks waited for after Ctrl-C', async () => {
     const job = launch(['--how=hang']);
     for (const text of ['[0] waiting', '[1] working', '[2] waiting', '[3] waiting']) await job.printed(text);

@@ -83,12 +83,11 @@ export async function runAgent(): Promise<never> {
     node: process.versions.node,
     pid: process.pid,
     place: native === undefined ? '' : placeOfProcess(),
-    address: hostAddress(),
+    ...addressOrWhyNot(),
     providers: native === undefined ? {} : distantProviders(),
-    unable:
-      native === undefined
-        ? `ranks need the native addon, which is not available (${nativeStatus().reason}); ${addonAdvice()}`
-        : undefined,
+    ...(native === undefined && {
+      unable: `ranks need the native addon, which is not available (${nativeStatus().reason}); ${addonAdvice()}`,
+    }),
   };
   const agent = new Agent(native);
   process.stdout.on('error', () => agent.abandon());
@@ -98,6 +97,14 @@ export async function runAgent(): Promise<never> {
     readFrameLines(process.stdin, (line) => agent.obey(JSON.parse(line) as Order), resolve);
   });
   return agent.abandon();
+}
+
+function addressOrWhyNot(): Pick<AgentHello, 'address' | 'unable'> {
+  try {
+    return { address: hostAddress(), unable: undefined };
+  } catch (error) {
+    return { address: undefined, unable: (error as RmaError).message };
+  }
 }
 
 class Agent {

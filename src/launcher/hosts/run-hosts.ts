@@ -116,6 +116,7 @@ class HostsJob implements LinkWatcher {
       {
         signal: (rank, signal) => this.#linkOf(rank)?.send({ signal, rank }),
         describe: (rank) => this.#describe(rank),
+        unstarted: (rank) => this.#unstarted(rank),
       },
       () => this.#tell(),
       { ...options, answerWithin: ANSWER_WITHIN },
@@ -418,6 +419,14 @@ class HostsJob implements LinkWatcher {
   #describe(rank: number): string {
     const pid = this.#pids[rank];
     return `${pid === undefined ? '' : `pid ${pid} `}on ${this.#linkOf(rank)?.host}`;
+  }
+
+  #unstarted(rank: number): string | undefined {
+    if (this.#pids[rank] !== undefined) return undefined;
+    const waits = this.#links.filter(({ hello }) => hello === undefined).map(({ host }) => host);
+    return waits.length === 0
+      ? 'has not been started'
+      : `has not been started: the command for ${waits.join(', ')} has not answered`;
   }
 
   #isFailed(rank: number): boolean {
