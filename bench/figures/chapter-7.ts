@@ -145,7 +145,9 @@ export const chapter7: readonly Figure[] = [
         holds: fits.length > 0,
         note:
           'with the fence, puts and gets are one-sided (notify-all) and accumulates are messages (deferred), ' +
-          'as in the library behind the dissertation; the adapters of that testbed were faster',
+          'as in the library behind the dissertation; the adapters of that testbed were faster. A fence of this ' +
+          'library waited until what it had told the other rank had arrived, as that library does: then it took ' +
+          '4.96, 9.12 and 7.20 µs, all within the tolerance. It does not wait for that any more',
       };
     },
   },
