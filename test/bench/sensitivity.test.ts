@@ -83,8 +83,10 @@ it('is forgotten where the figure is another one by now', () => {
     ...outcome,
     chart: { ...outcome.chart, series: [{ name: 'a', values }] },
   });
-  const known = { numbers: 3, holds: true, of: '12849a365ef01811', flips: [], failed: [] };
+  const known = { numbers: 3, holds: true, of: '7f3b506a685eda1c', flips: [], failed: [] };
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 2]))).toBe(known);
+  // Times end in other digits where programs begin at another time.
+  expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 2 + 2e-14]))).toBe(known);
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', { ...drawn([1, 2]), holds: false })).toBeUndefined();
   expect(sensitivityOf({ 'D0.0': known }, 'D0.0', drawn([1, 3]))).toBeUndefined();
   expect(sensitivityOf({}, 'D0.0', drawn([1, 2]))).toBeUndefined();
