@@ -6,7 +6,7 @@
  * itself are this process's.
  */
 import { inspect } from 'node:util';
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { controlBytes, formatControl, viewControl } from '../job/control-region.ts';
 import { wakeAll } from '../providers/emulator/bells.ts';
 import { Broker } from '../providers/emulator/thread-fabric.ts';
@@ -77,7 +77,7 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
         races: options.races,
         trace: events > 0 ? { ring: rings[rank], events, records } : undefined,
       };
-      const worker = new Worker(script, {
+      const worker = startThread(script, {
         argv: [...args],
         ...(execArgv !== undefined && { execArgv: [...execArgv] }),
         env: { ...env, ONESIDED_RANK: String(rank) },
@@ -107,5 +107,21 @@ export async function runThreads(options: LaunchOptions): Promise<JobResult> {
   } finally {
     stopPassingOn();
     output.close();
+  }
+}
+
+/**
+ * Flags of V8 hold for a whole process, and Node refuses them for a thread: those that this process has itself are not
+ * given to it again. Throws what `new Worker` throws, also for other flags that Node refuses.
+ */
+function startThread(script: string, options: WorkerOptions): Worker {
+  try {
+    return new Worker(script, options);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const given = options.execArgv ?? [];
+    const execArgv = given.filter((flag) => !(process.execArgv.includes(flag) && message.includes(flag)));
+    if (code !== 'ERR_WORKER_INVALID_EXEC_ARGV' || execArgv.length === given.length) throw error;
+    return new Worker(script, { ...options, execArgv });
   }
 }

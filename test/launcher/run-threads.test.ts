@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { controlWords, onesided, PROBE, start, verdicts } from './command.ts';
+import { COMMAND, controlWords, onesided, PROBE, start, verdicts } from './command.ts';
 
 function threads(size: number, ...steps: string[]) {
   return onesided('run', '-n', String(size), '--ranks', 'threads', '--grace', '0.1', PROBE, ...steps);
@@ -17,6 +18,15 @@ describe.concurrent('ranks that are threads', () => {
       '[1] ["*:print=a","*:complain=b","*:env=ONESIDED_SIZE","1:argv"]',
     ]);
     expect(stderr.split('\n').sort()).toEqual(['', '[0] b', '[1] b']);
+  });
+
+  it('have the flags that Node was given, also those of V8, which it refuses for threads', async () => {
+    const flags = ['--expose-gc', '--max-semi-space-size=1', '--no-warnings'];
+    for (const option of [[], ['--races']]) {
+      const run = ['run', '-n', '2', '--ranks', 'threads', ...option, PROBE, '*:print=here'];
+      const { status, stdout, stderr } = spawnSync(process.execPath, [...flags, COMMAND, ...run], { encoding: 'utf8' });
+      expect([status, stdout.split('\n').sort().join(' ').trim()], stderr).toEqual([0, '[0] here [1] here']);
+    }
   });
 
   it('need no addon, also when nobody has asked for threads', async () => {
