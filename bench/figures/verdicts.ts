@@ -15,7 +15,7 @@ export type WhyNot = 'program' | 'machine' | 'model' | 'finding';
 const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   'D4.6': 'model',
   'D4.7': 'machine',
-  'D5.5': 'model',
+  'D5.5': 'finding',
   'D5.8': 'finding',
   'D6.7': 'model',
   'D7.1': 'program',

@@ -42,6 +42,8 @@ const RULES: {
     ranks: [1, 65_536],
     messagesByMemory: FLAG,
     rdmaByMemory: FLAG,
+    post: 'time',
+    completion: 'time',
     latency: 'time',
     gap: 'gap',
     atomic: 'time',
@@ -107,6 +109,8 @@ const OPTIONAL_PARTS: ReadonlySet<string> = new Set(['ethernet', 'tcp']);
 
 /** Numbers that a description need not have. */
 const OPTIONAL: ReadonlySet<string> = new Set([
+  'node.post',
+  'node.completion',
   'bus.doorbell',
   'bus.event',
   'adapter.single',

@@ -49,6 +49,10 @@ export interface Fabric {
     readonly messagesByMemory: number;
     /** 1: RDMA between ranks of a node goes through memory; 0: through the adapter. */
     readonly rdmaByMemory: number;
+    /** Posting a message that goes through memory. Absent: `host.post` and `host.postNext`, as for the adapter. */
+    readonly post?: number;
+    /** Taking a completion of one, at both ends. Absent: `host.completion`. */
+    readonly completion?: number;
     /** The latency through memory. */
     readonly latency: number;
     /** The cost of each byte through memory. */

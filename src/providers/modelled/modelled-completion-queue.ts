@@ -20,6 +20,8 @@ export interface Completing {
   retire(request: number): void;
   /** A receive was polled. @returns whether the adapter has brought a message */
   noteTaken(opcode: number): boolean;
+  /** Whether what completes with this opcode (`WcOpcode`) went through memory of the node. */
+  wentByMemory(opcode: number): boolean;
 }
 
 export class ModelledCompletionQueue extends CompletionQueueCore {
@@ -66,7 +68,9 @@ export class ModelledCompletionQueue extends CompletionQueueCore {
     const { wc } = this;
     const mask = this.#slots - 1;
     const n = Math.min(max, this.batch, this.#tail - this.#head);
+    const { completion } = this.#context.fabric.node;
     let scans = false;
+    let byMemory = 0;
     for (let k = 0; k < n; k++) {
       const i = this.#head++ & mask;
       const qp = this.#queuePairs[i];
@@ -74,6 +78,7 @@ export class ModelledCompletionQueue extends CompletionQueueCore {
       const opcode = (kind >>> 8) & 0xff;
       if (!isReceive(opcode)) qp.retire(this.#requests[i]);
       else if (qp.noteTaken(opcode)) scans = true;
+      if (completion !== undefined && qp.wentByMemory(opcode)) byMemory++;
       wc.wrId[k] = this.#wrIds[i];
       wc.status[k] = kind & 0xff;
       wc.opcode[k] = opcode;
@@ -83,7 +88,7 @@ export class ModelledCompletionQueue extends CompletionQueueCore {
       wc.immData[k] = this.#immediates[i];
       wc.qpNum[k] = qp.number;
     }
-    if (n > 0) this.#context.spendPoll(n, scans);
+    if (n > 0) this.#context.spendPoll(n, byMemory, scans);
     return n;
   }
 

@@ -383,14 +383,16 @@ export class ModelledContext extends ContextCore implements Context, ModelledPar
   }
 
   /**
-   * The processor has taken `n` completions in a poll. If messages are among them (`scans`), it has looked at the
-   * buffers of all connections in use once, whatever their number in this poll.
+   * The processor has taken `n` completions in a poll, `byMemory` of them of what went through memory of the node, where
+   * these cost something else. If messages of the adapter are among them (`scans`), it has looked at the buffers of all
+   * connections in use once, whatever their number in this poll.
    */
-  spendPoll(n: number, scans: boolean): void {
-    const { completion, pollConnection } = this.fabric.host;
+  spendPoll(n: number, byMemory: number, scans: boolean): void {
+    const { host, node } = this.fabric;
     const others = scans ? Math.max(0, this.polled - 1) : 0;
     this.cpu.fetched += n;
-    this.cpu.spend(n * completion + others * pollConnection);
+    const inNode = byMemory * (node.completion ?? 0);
+    this.cpu.spend((n - byMemory) * host.completion + inNode + others * host.pollConnection);
   }
 
   /** Completions were lost, and with them what the queue pairs promise. */

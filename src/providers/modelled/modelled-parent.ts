@@ -75,8 +75,12 @@ export interface ModelledParent {
   hasRefused: boolean;
   /** Connections that messages have come from often enough to be looked at before all others. */
   polled: number;
-  /** The processor has taken `n` completions in a poll. @param scans messages are among them */
-  spendPoll(n: number, scans: boolean): void;
+  /**
+   * The processor has taken `n` completions in a poll.
+   * @param byMemory those of what went through memory of the node, where they cost something else
+   * @param scans messages of the adapter are among them
+   */
+  spendPoll(n: number, byMemory: number, scans: boolean): void;
   /** A completion has come to a queue. @param receives of a receive */
   completed(cq: CompletionQueue, receives: boolean): void;
   /** Completions were lost. */

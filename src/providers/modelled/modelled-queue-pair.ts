@@ -145,7 +145,7 @@ export class ModelledQueuePair
 
   wrComplete(): void {
     const { state, ring } = this;
-    const { cpu, fabric } = this.#context;
+    const { cpu } = this.#context;
     const { asking } = cpu;
     cpu.asking = false;
     if (state !== QpState.RTS && state !== QpState.ERR) this.refusePost(state);
@@ -157,8 +157,29 @@ export class ModelledQueuePair
       this.#flush();
       return;
     }
-    cpu.spend(fabric.host.post + (n - 1) * fabric.host.postNext);
+    cpu.spend(this.#postingTime(first, n));
     this.#requester.post(first, asking);
+  }
+
+  /** What posting `n` requests from `first` on takes the processor, by one doorbell. Memory of the node has none. */
+  #postingTime(first: number, n: number): number {
+    const { host, node } = this.#context.fabric;
+    const byMemory = node.post === undefined ? 0 : this.#byMemoryOf(first, n);
+    const byAdapter = n - byMemory;
+    const toAdapter = byAdapter === 0 ? 0 : host.post + (byAdapter - 1) * host.postNext;
+    return byMemory === 0 ? toAdapter : toAdapter + byMemory * node.post!;
+  }
+
+  /** How many of `n` requests from `first` on go through memory of the node. */
+  #byMemoryOf(first: number, n: number): number {
+    const { ring, connection, qpType } = this;
+    if (qpType === QpType.UD) return 0;
+    let count = 0;
+    for (let k = 0; k < n; k++) {
+      const w = ring.wordsOf((first + k) | 0);
+      if (connection.goesByMemory(ring.u32[w + WrField.OPCODE])) count++;
+    }
+    return count;
   }
 
   override wrAbort(): void {
@@ -195,6 +216,12 @@ export class ModelledQueuePair
       return false;
     this.connection.countMessage();
     return true;
+  }
+
+  wentByMemory(opcode: number): boolean {
+    if (this.qpType === QpType.UD) return false;
+    const isMessage = opcode === WcOpcode.SEND || opcode === WcOpcode.RECV;
+    return this.connection.goesByMemory(isMessage ? WrOpcode.SEND : WrOpcode.RDMA_WRITE);
   }
 
   protected get waits(): boolean {
