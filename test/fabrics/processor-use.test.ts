@@ -1,8 +1,8 @@
 /** What ranks' processors have spent, and on what (`processorUse`). */
 import { type Communicator, init, Window } from 'onesided';
 import { begin } from 'onesided/bsp';
-import { loadFabric, type ProcessorUse, processorUse, runTasks } from 'onesided/fabrics';
-import { expect, test } from 'vitest';
+import { type Fabric, loadFabric, type ProcessorUse, processorUse, runTasks } from 'onesided/fabrics';
+import { describe, expect, test } from 'vitest';
 
 const FABRIC = loadFabric('infinihost-pci-x');
 const DATA = new Uint8Array(8);
@@ -104,4 +104,49 @@ test('zero-copy: a superstep costs its sender a record for each put, its receive
   const [cheap, dear] = [await superstep(1), await superstep(2)];
   expect(dear[0] - cheap[0]).toBeCloseTo(PUTS, 9);
   expect(dear[1]).toBeCloseTo(cheap[1], 9);
+});
+
+describe('within a node', () => {
+  const NODES = loadFabric('connectx-16-cores');
+  const within = (numbers: Partial<Fabric['node']>): Fabric => ({ ...NODES, node: { ...NODES.node, ...numbers } });
+
+  /** What rank 0 spends on a message to rank 1, and rank 1 on taking it. */
+  const message = async (world: Communicator): Promise<number> => {
+    const spent = async (): Promise<number> => {
+      await world.barrier();
+      await world.compute(100);
+      const before = processorUse(world).library;
+      if (world.rank === 0) await world.send(DATA, 1);
+      else await world.recv(new Uint8Array(8), 0);
+      await world.compute(100);
+      return processorUse(world).library - before;
+    };
+    await spent();
+    return spent();
+  };
+
+  test('a message costs what `node.post` and `node.completion` say', async () => {
+    const [[sender, receiver], posting, completing] = await Promise.all(
+      [{}, { post: 10.2 }, { completion: 10.2 }].map((node) => runTasks(2, message, { fabric: within(node) })),
+    );
+    expect(posting[0] - sender).toBeCloseTo(10, 9);
+    // Of the message, and of what it has sent in the barrier before.
+    expect(completing[1] - receiver).toBeCloseTo(20, 9);
+  });
+
+  test('what goes by the adapter, and all without these numbers, costs the same as to other nodes', async () => {
+    const dear = { post: 10, completion: 10 };
+    for (const rdmaByMemory of [0, 1]) {
+      const [origin] = await runTasks(2, put, { fabric: within({ ...dear, rdmaByMemory }) });
+      const { post, completion } = rdmaByMemory === 1 ? dear : NODES.host;
+      expect(origin.library).toBeCloseTo(post + completion, 9);
+    }
+    const { post: _, completion: __, ...node } = NODES.node;
+    const { post, completion } = NODES.host;
+    const [absent, same] = await Promise.all(
+      [{ ...NODES, node }, within({ post, completion })].map((fabric) => runTasks(2, message, { fabric })),
+    );
+    expect(absent[0]).toBeCloseTo(same[0], 9);
+    expect(absent[1]).toBeCloseTo(same[1], 9);
+  });
 });

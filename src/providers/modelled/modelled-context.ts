@@ -383,9 +383,9 @@ export class ModelledContext extends ContextCore implements Context, ModelledPar
   }
 
   /**
-   * The processor has taken `n` completions in a poll, `byMemory` of them of what went through memory of the node, where
-   * these cost something else. If messages of the adapter are among them (`scans`), it has looked at the buffers of all
-   * connections in use once, whatever their number in this poll.
+   * The processor has taken `n` completions in a poll, `byMemory` of them of what went through memory of the node,
+   * where these cost something else. If messages of the adapter are among them (`scans`), it has looked at the buffers
+   * of all connections in use once, whatever their number in this poll.
    */
   spendPoll(n: number, byMemory: number, scans: boolean): void {
     const { host, node } = this.fabric;
