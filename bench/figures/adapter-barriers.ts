@@ -338,7 +338,8 @@ const n5: Figure = {
         even(quadrics),
       note:
         'the report has no simulation: its numbers for more than 8 nodes are the formula. On Quadrics the formula is ' +
-        '5 % above its own measurement on 8 nodes, and 2.25 and 5.60 µs as measurements give 1.68 µs a round, not 2.32',
+        '5 % above its own measurement on 8 nodes, and 2.25 and 5.60 µs as measurements give 1.68 µs a round, not ' +
+        '2.32. What is simulated for Quadrics depends on times of its adapter that no source gives',
     };
   },
   async verdict() {

@@ -31,7 +31,7 @@ import {
   sensitivityOf,
   shortSensitivity,
 } from './sensitivity.ts';
-import { marksOf, whyNotOf } from './verdicts.ts';
+import { marksOf, type WhyNot, whyNotOf } from './verdicts.ts';
 
 /** A row of claims.json. */
 interface Claim {
@@ -177,16 +177,15 @@ function verdict(holds: boolean, factor = true): string {
 function counted(rows: readonly Claim[]): string {
   const whole = rows.filter(({ holds, factor }) => holds && factor !== false).length;
   const shape = rows.filter(({ holds, factor }) => holds && factor === false).length;
-  const reasons = new Map<string, number>();
-  for (const { id, holds, factor } of rows) {
-    const why = whyNotOf(id) ?? 'no reason is given';
-    if (!holds || factor === false) reasons.set(why, (reasons.get(why) ?? 0) + 1);
-  }
-  const told = [...reasons].sort(([a], [b]) => (a < b ? -1 : 1)).map(([why, count]) => `${count} ${why}`);
-  const shapes = shape === 0 ? '' : `${shape} more in their shape but not in a factor that they repeat, `;
-  return (
-    `${whole} of ${rows.length} hold, ${shapes}` + `${rows.length - whole - shape} do not (reasons: ${told.join(', ')})`
-  );
+  const shapes = shape === 0 ? '' : `${shape} hold in their shape and miss a factor, `;
+  return `${whole} of ${rows.length} hold, ${shapes}${rows.length - whole - shape} do not hold`;
+}
+
+/** Of how many claims, the papers' and our own, this is why they do not hold, or miss a factor. */
+function countOf(why: WhyNot): string {
+  const missed = everywhere.filter(({ id, holds, factor }) => (!holds || factor === false) && whyNotOf(id) === why);
+  const ours = missed.filter(({ id }) => id[0] === 'O').length;
+  return ours === 0 ? `${missed.length}` : `${missed.length}, of which ${ours} of our own`;
 }
 
 function page(): string {
@@ -221,40 +220,53 @@ Papers claim things about one-sided communication, locks, fences, barriers and s
 runs a program on a model of the paper's machine ([modelled fabrics](guide/fabrics.md)). This page says what has to come
 out for the claim to hold, what came out, and the verdict.
 
-**Of the papers' claims ${counted(papers)}. Of our own ${counted(ours)}.**
+**Claims of the papers: ${counted(papers)}. Claims of our own: ${counted(ours)}.**
 
-- D4 to D10: a dissertation on MPI's one-sided operations over InfiniBand, by chapter. Locks (4): *two-sided* ones are
-  messages that the target's processor answers, *direct* (or *one-sided*) ones atomic operations of its network adapter.
-  Locks within nodes and between them (5): *hybrid* ones change between atomics of the processor and of the adapter.
-  Fences (6), in which puts are sent (*deferred*) or waited for. Read-modify-write (7). Transfers of many pieces (8): a
-  request for each (*multi-write*), *packed* by the processor, or gathered and scattered by the adapters (*SGRS*).
-  Operations that do not block (9). The order of operations (10).
-- B: a report on BSP-IB, a BSP library for InfiniBand. Its processes compute, communicate and synchronize in supersteps,
-  which cost *l* each, and *g* for each word.
-- M: a paper that predicts such programs by cost models, on machines of one level and of two (*g* and *l* within a node,
-  *G* and *L* between nodes).
+The papers, by the letters of their claims ([titles](references.md)):
+
+- D: a dissertation on MPI's one-sided operations over InfiniBand. D4 to D10 are its chapters.
+- B: a report on BSP-IB, a library for InfiniBand whose programs communicate in supersteps.
+- M: a paper that predicts the time of such programs, on machines whose processors are alike and on clusters of nodes.
 - N: a report on barriers that network adapters carry out by themselves, on Myrinet and Quadrics.
-- T: a paper on BSP over TCP/IP, which sends packets in slots of time so that they do not collide on an Ethernet.
+- T: a paper on supersteps over Ethernet with TCP, whose packets have slots of time so that they do not collide.
 - O: our own claims.
 
-[References](references.md) has their titles. The table says of each claim:
+Their words:
 
-- *shape*: whether it holds in who wins, where lines cross, how they grow. (f): a number of the machine is fitted to one
-  that is printed there, which is then none of the claim. (c): criterion, program or machine was changed after a first
-  measurement; the note says how, or the history of [claims.json](claims.json);
-- *factor*: whether a number is met that the claim repeats from the paper, where it does;
-- *why not*: \`finding\`: the claim is contradicted; \`model\`: ours lacks something that decides; \`machine\`: a number
-  of the machine or of its software decides, and no source gives it; \`program\`: ours does not do what the paper's
-  does, or the paper does not say what that is. The note says what;
-- *with other numbers*: whether the shape's verdict changes if a number of the machine that
-  [no source gives](guide/fabrics.md#fabrics) is 30 % less or more, one at a time of those that the figure uses.
-  *Not tried*: it was measured anew after the last such run (\`npm run figures -- --sensitivity\`), which takes hours.
+- Locks (D4, D5): the target's processor answers messages (*two-sided*), or the target's network adapter carries out
+  atomic operations (*direct*, or *one-sided*). A *hybrid* lock changes between atomics of the processor, for ranks of
+  the same node, and of the adapter.
+- Fences (D6): *deferred* ones send all puts when the fence is called. The others send each put at once, and differ in
+  how a target learns that all puts have arrived.
+- Transfers of many pieces (D8): a request for each piece (*multi-write*), copies by both processors (*pack*), or the
+  adapters gather and scatter the pieces (*SGRS*, send gather, receive scatter). *Host-assisted*: a helper at the target
+  answers.
+- Supersteps (B, M, T): all processes compute, exchange data, and meet at a barrier. A superstep costs *l*, and *g* for
+  each word that a process sends or receives. On clusters *g* and *l* are those within a node, *G* and *L* those between
+  nodes.
 
-All figures use one set of numbers. \`npm run figures\` writes this page in a quarter of an hour on two cores: do not
-edit it. The measurements are the same on every machine. All values are in the data of each figure. Some rows are also
-measured on real ranks${pagesOfReal()}; supersteps of T2 and T4 to T6 [on ordinary networks](results-real-ethernet.md).
+The columns of the table:
 
-| | claim | shape | factor | why not | with other numbers |
+- *shape*: whether the claim holds in what is quicker, from where on, and how times grow. (f): the model was set by one
+  of the paper's numbers, so that this number shows nothing. (c): criterion, program or machine was changed after a
+  first measurement; the note says how, or the history of [claims.json](claims.json).
+- *factor*: whether a number holds that the claim repeats from the paper, where the shape is judged without it.
+- *why not*:
+  - \`finding\` (${countOf('finding')}): the program does what the paper describes, and the result contradicts it;
+  - \`program\` (${countOf('program')}): our program differs from the paper's, or the paper does not say what it is;
+  - \`machine\` (${countOf('machine')}): a number of the machine decides, and no source gives it;
+  - \`model\` (${countOf('model')}): the model leaves out a part of the machine, or of its software, that decides.
+- *other numbers*: whether the verdict on the shape changes if one of the numbers that
+  [no source gives](guide/fabrics.md#fabrics) is 30 % less or more. *Unchanged (24)*: it was tried with 24 numbers, one
+  at a time, all that the figure uses. *Not tried*: the figure was measured again since
+  (\`npm run figures -- --sensitivity\` takes hours).
+
+A fabric has the same numbers in all figures; a figure that varies one says so. \`npm run figures\` writes this page in
+a quarter of an hour on two cores: do not edit it. The measurements are the same on every machine. All values are in the
+data of each figure. Some rows are also measured on real ranks${pagesOfReal()}; supersteps of T2 and T4 to T6
+[on ordinary networks](results-real-ethernet.md).
+
+| | claim | shape | factor | why not | other numbers |
 | --- | --- | --- | --- | --- | --- |
 ${rows.join('\n')}
 

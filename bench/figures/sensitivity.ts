@@ -333,7 +333,7 @@ export function describeSensitivity({ numbers, holds, flips, failed }: Sensitivi
 export function shortSensitivity(sensitivity: Sensitivity | undefined): string {
   if (sensitivity === undefined) return 'not tried';
   const { numbers, flips } = sensitivity;
-  if (flips.length === 0) return `the same with ${numbers === 1 ? 'one other' : `${numbers} others`}`;
+  if (flips.length === 0) return `unchanged (${numbers})`;
   const labels = [...new Set(flips.map(({ number }) => `\`${number}\``))];
   return `changes with ${labels.length > NAMED ? `${labels.length} of ${numbers}` : labels.join(', ')}`;
 }

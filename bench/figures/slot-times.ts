@@ -322,7 +322,9 @@ const t4: Figure = {
         .join('. ')}. On 8 processes slots of 1200 µs take ${eight.printed.toFixed(2)} times the least mean`,
       holds: found.every(t4Holds),
       note:
-        'mpich 1.x is not known: it is said to have written all at once. One write takes ' +
+        'what fails is the deviation on 8 processes; no source gives the times of stack and driver on which it ' +
+        'depends. ' +
+        'Mpich 1.x is not known: it is said to have written all at once. One write takes ' +
         `${both(four.whole)} ms on 4 processes and ${both(eight.whole)} on 8, slots at best ` +
         `${both(four.least)} and ${both(eight.least)}. ` +
         'The paper says that all took less than 200 ms, but on 8 processes 24 packets of each take 230 ms at least',

@@ -5,9 +5,10 @@
  */
 
 /**
- * Why a claim does not hold. `program`: ours does not do what the paper's does, or the paper does not say what that is.
- * `machine`: a number of the machine or of its software decides, and no source gives it. `model`: it lacks something
- * that decides. `finding`: none of these; the claim is contradicted.
+ * Why a claim does not hold. `program`: our program differs from the paper's, or the paper does not say what it is.
+ * `machine`: a number of the machine decides, and no source gives it: with another from its range the verdict is
+ * another. `model`: it leaves out a part of the machine, or of its software, that decides. `finding`: none of these;
+ * the claim is contradicted.
  */
 export type WhyNot = 'program' | 'machine' | 'model' | 'finding';
 
@@ -31,15 +32,15 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   M1: 'finding',
   M3: 'finding',
   N4: 'finding',
-  N5: 'finding',
+  N5: 'machine',
   T1: 'finding',
   T3: 'finding',
-  T4: 'finding',
+  T4: 'machine',
   T5: 'finding',
   T6: 'finding',
   'O.1': 'finding',
   'O.2': 'finding',
-  'O.4': 'finding',
+  'O.4': 'machine',
 };
 
 /** Figures with a number that a fabric is fitted to: that number is none of what is claimed. */

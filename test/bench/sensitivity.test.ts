@@ -60,8 +60,8 @@ it('is told in words', () => {
   const none = { numbers: 25, holds: false, of, flips: [], failed: [] };
   expect(describeSensitivity(none)).toMatch(/^the verdict is the same/);
   expect(describeSensitivity({ ...none, failed: flips })).toMatch(/cannot be measured with `host.copy`/);
-  expect(shortSensitivity(none)).toBe('the same with 25 others');
-  expect(shortSensitivity({ ...none, numbers: 1 })).toBe('the same with one other');
+  expect(shortSensitivity(none)).toBe('unchanged (25)');
+  expect(shortSensitivity({ ...none, numbers: 1 })).toBe('unchanged (1)');
   expect(describeSensitivity({ ...none, numbers: 1 })).toMatch(/^the verdict is the same with the one number/);
   const all = Array.from({ length: 9 }, (_, k) => ({ ...flips[0], number: `host.${k}` }));
   expect(describeSensitivity({ ...none, flips: all })).toMatch(/^it holds with 9 of 50 changes/);
