@@ -241,7 +241,7 @@ async function hintsAndNames(world: Communicator): Promise<void> {
       lock_cpu: 'queue',
       lock_migration: 'history',
       lock_order: 'running-first',
-      lock_defer: 'false',
+      lock_defer: 'auto',
       update: 'by-requests',
       schedule: 'issue-order',
       noncontiguous: 'multi-write',
