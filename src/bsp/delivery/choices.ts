@@ -7,10 +7,10 @@
  * (`npm run figures -- --only B5,B8`). So it is measured. Supersteps are of kinds: by the size of their puts and by
  * what they send, each to a power of two. A program's supersteps resemble each other, or come in turns. So what
  * followed the last two kinds before is expected to come next; without that, one like the last. Of every kind that may
- * be worth it, the first `TRIES` supersteps go each way, and those after them the way that was quicker. They are measured
- * on: how processes read from each other, in turns or in each other's way, settles after some supersteps only, and
- * reading may look quicker than it is until then. Where the way that was chosen has become slower than the other one was,
- * by more than `CLEAR`, the other one is taken.
+ * be worth it, the first `TRIES` supersteps go each way, and those after them the way that was quicker. They are
+ * measured on: how processes read from each other, in turns or in each other's way, settles after some supersteps only,
+ * and reading may look quicker than it is until then. Where the way that was chosen has become slower than the other
+ * one was, by more than `CLEAR`, the other one is taken.
  *
  * Each process decides for what it sends, and need not ask any other: its lists and chunks say what they are, and their
  * number is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed:
@@ -44,7 +44,7 @@ interface Kind {
   readonly name: number;
   /** Supersteps that were expected to be of it. */
   expected: number;
-  /** What those that were took, the last `TRIES` that were packed, and that were read, and how many there were. */
+  /** What those took a byte: the last `TRIES` that were packed, and that were read. And how many there were. */
   readonly last: readonly [packed: Float64Array, read: Float64Array];
   readonly counts: [packed: number, read: number];
   /** Which way they go, when both were tried. */
@@ -105,7 +105,8 @@ export class ByMeasurement implements Chooser {
     this.#last = kind;
     if (kind === this.#small || kind !== this.#expected) return;
     const way = wasRead ? 1 : 0;
-    kind.last[way][kind.counts[way]++ % TRIES] = microseconds;
+    // Supersteps of a kind send up to twice as much as each other.
+    kind.last[way][kind.counts[way]++ % TRIES] = microseconds / bytes;
   }
 
   get #context(): number {
