@@ -6,6 +6,7 @@ import { adaptedPace } from './adapted-pace.ts';
 import { adapterBarriers } from './adapter-barriers.ts';
 import { automatic } from './automatic.ts';
 import { bspBarriers } from './bsp-barriers.ts';
+import { b8 } from './bsp-choice.ts';
 import { bspModels } from './bsp-models.ts';
 import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
@@ -41,7 +42,7 @@ export const CHAPTERS: readonly Chapter[] = [
   { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['myrinet-2000'] },
-  { figures: [...chapterBsp, ...bspBarriers], fabrics: ['bsp-ib-16', 'infinihost-64'] },
+  { figures: [...chapterBsp, ...bspBarriers, b8], fabrics: ['bsp-ib-16', 'infinihost-64'] },
   { figures: chapter10, fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   {
     figures: [automatic],

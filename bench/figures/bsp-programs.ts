@@ -15,6 +15,8 @@ const FABRIC = 'bsp-ib-16';
 const PRINTED_AT = 8;
 /** The reference of figures 4 to 6, by table 1. */
 const ORIGIN: BspMachine = MACHINES['SGI Origin 3800'];
+/** Operations a word of the report's own baseline: each a put (table 1), and in bulk (§4.1). */
+const OWN = { fine: MACHINES['BSP-IB, baseline'].g, bulk: 21 };
 
 interface Program {
   readonly name: string;
@@ -93,7 +95,9 @@ export const bspPrograms: readonly Figure[] = [
           const runs = await forEach(NODES, (nodes) => program.run(nodes));
           const speedUps = runs.map(({ microseconds }) => runs[0].microseconds / microseconds);
           const origin = program.cost({ ...ORIGIN, l: 0, g: 0 }, 1) / program.cost(ORIGIN, PRINTED_AT);
-          return { ...program, speedUps, origin, errors: runs.reduce((sum, { errors }) => sum + errors, 0) };
+          const bulk = { ...ORIGIN, g: (ORIGIN.g * OWN.bulk) / OWN.fine };
+          const inBulk = program.cost({ ...ORIGIN, l: 0, g: 0 }, 1) / program.cost(bulk, PRINTED_AT);
+          return { ...program, speedUps, origin, inBulk, errors: runs.reduce((sum, { errors }) => sum + errors, 0) };
         }),
       );
       const found = all.flat();
@@ -105,6 +109,12 @@ export const bspPrograms: readonly Figure[] = [
         ),
       );
       const beaten = found.filter(({ speedUps, origin }) => speedUps[at] > origin);
+      const speedsUp = slow.length === 0 && grows;
+      const isAhead = beaten.length === found.length;
+      const beatenInBulk = found.filter(({ speedUps, inBulk }) => speedUps[at] > inBulk);
+      const slowed = found
+        .filter(({ speedUps }) => speedUps[last] < 1)
+        .map(({ name, speedUps }) => `${name} (${show(speedUps[last])})`);
       const missed = found
         .filter((one) => !beaten.includes(one))
         .map(({ name, speedUps, origin }) => `${name} (${show(speedUps[at])} for ${show(origin)})`);
@@ -128,22 +138,24 @@ export const bspPrograms: readonly Figure[] = [
           ),
         },
         measured:
-          'on 16 nodes the largest data sets speed up by ' +
+          `speed-up, ${speedsUp ? 'as claimed' : 'not as claimed'}: on 16 nodes the largest data sets have ` +
           `${all.map((sizes) => `${show(sizes.at(-1)!.speedUps[last])} (${sizes.at(-1)!.name})`).join(', ')}; larger ` +
-          `data sets ${grows ? '' : 'do not always '}speed up more. On ${PRINTED_AT} nodes speed-ups are above those ` +
-          `of the Origin 3800 in ${beaten.length} of ${found.length} cases, and not with ` +
-          `${missed.join(', ') || 'none'}; ` +
-          `${errors} results are wrong`,
-        holds: slow.length === 0 && grows && beaten.length === found.length && errors === 0,
+          `data sets ${grows ? '' : 'do not always '}speed up more; slower than on one node: ` +
+          `${slowed.join(', ') || 'none'}. Against the Origin 3800, ${isAhead ? 'as claimed' : 'not as claimed'}: on ` +
+          `${PRINTED_AT} nodes speed-ups are above its in ${beaten.length} of ${found.length} cases, and not with ` +
+          `${missed.join(', ') || 'none'}; ${errors} results are wrong`,
+        holds: speedsUp && isAhead && errors === 0,
         note:
-          'the inner product is one superstep with a word for each process, so l decides, and in operations table 1 ' +
-          'gives the Origin the smaller l, 32,000 for 44,000: with its numbers the Origin speeds up more for every ' +
-          'n. ' +
-          'So two printed results contradict each other in the BSP model, unless supersteps in programs cost the ' +
-          "Origin more than table 1 says. The Origin's speed-ups were not run: they are n_o + n_c·g + l of the " +
-          "programs' supersteps with its g and l of table 1, over the work of one processor. Processors compute " +
-          `${MFLOPS} Mflop/s (table 1). The sizes of the data are ours, since the report gives its own in pictures ` +
-          'only. An earlier version had another fabric, and judged from 2 nodes on',
+          "the Origin's speed-ups were not run, and the report has them in pictures that its text lacks: they are " +
+          "n_o + n_c·g + l of the programs' supersteps with its g and l of table 1, over the work of one processor. " +
+          'That g is of puts of single words, and FFT and LU put in bulk, as ours do: the Origin is taken for slower ' +
+          'than it was, and no source gives its g in bulk. If that were less by as much as the cluster’s ' +
+          `(${OWN.fine} to ${OWN.bulk} operations), ours would be above in ${beatenInBulk.length} of ${found.length} ` +
+          'cases. The inner product is one superstep with a word for each process, so l decides, and in operations ' +
+          'table 1 gives the Origin the smaller l, 32,000 for 44,000: with its numbers the Origin speeds up more for ' +
+          "every n. So two printed results contradict each other in the BSP model, unless the Origin's supersteps " +
+          `cost more in programs. Processors compute ${MFLOPS} Mflop/s (table 1). The sizes of the data are ours. An ` +
+          'earlier version had another fabric, and judged from 2 nodes on',
       };
     },
   },

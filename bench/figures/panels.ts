@@ -178,8 +178,19 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   B2: besides('by the relation', 'where messages are lost'),
   B3: besides('a word', 'a superstep'),
   B7: (chart) => byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),
-  B8: besides('', ''),
-  M1: besides('communication, prediction', 'time'),
+  B8: (chart) => [
+    ...byName(chart).map((panel) => marked(panel, { kind: 'value', at: 1.05, label: '5 % more' })),
+    ...(chart.beside === undefined ? [] : byName(chart.beside)),
+  ],
+  M1: (chart) =>
+    besides(
+      'communication, prediction',
+      'time',
+    )(chart).map((panel, k) => ({
+      ...panel,
+      chart: { ...panel.chart, x: { ...panel.chart.x, all: true } },
+      marks: k === 0 ? [{ kind: 'range', from: -15, to: 15, label: 'within 15 %' }] : [],
+    })),
   N1: besides('time of a processor', 'packets of the protocol'),
   N2: (chart) => {
     const [together, apart] = besides('nodes begin at one time', 'by the adapters, nodes begin apart')(chart);

@@ -55,6 +55,13 @@ describe('the models', () => {
     expect(jacobi(MACHINES['Cray T3E, 16'], n, 'squares')).toBeCloseTo((4 * n ** 2) / p + (4 * n * g) / 4 + l, 6);
   });
 
+  test("Jacobi's iteration costs the words of the process that has most neighbours", () => {
+    const words = (p: number, parts: 'strips' | 'squares'): number =>
+      jacobi({ s: 1, p, l: 0, g: 1 }, 60, parts) - jacobi({ s: 1, p, l: 0, g: 0 }, 60, parts);
+    expect([1, 2, 3, 4].map((p) => words(p, 'strips'))).toEqual([0, 60, 120, 120]);
+    expect([1, 4, 9, 16].map((p) => words(p, 'squares'))).toEqual([0, 60, 80, 60]);
+  });
+
   test('a BSP program sees (s, pq, l + L, g + pG) of a BSP2 machine', () => {
     expect(flat(CLUSTER)).toEqual({ s: 100, p: 32, l: 30_300, g: 802 });
   });

@@ -7,7 +7,10 @@
  * (`npm run figures -- --only B5,B8`). So it is measured. Supersteps are of kinds: by the size of their puts and by
  * what they send, each to a power of two. A program's supersteps resemble each other, or come in turns. So what
  * followed the last two kinds before is expected to come next; without that, one like the last. Of every kind that may
- * be worth it, the first `TRIES` supersteps go each way, and all after them go the way that was quicker.
+ * be worth it, the first `TRIES` supersteps go each way, and those after them the way that was quicker. They are
+ * measured on: how processes read from each other, in turns or in each other's way, settles after some supersteps only,
+ * and reading may look quicker than it is until then. Where the way that was chosen has become slower than the other
+ * one was, by more than `CLEAR`, the other one is taken.
  *
  * Each process decides for what it sends, and need not ask any other: its lists and chunks say what they are, and their
  * number is all that a receiver must know before (counts.ts). So any mixture is right. It is also seldom mixed:
@@ -31,6 +34,8 @@ const LEAST_PUT = 256;
 const LEAST_BYTES = 8192;
 /** The first one of each way makes links, and buffers grow. */
 const TRIES = 3;
+/** Less of a difference is no reason to change from one way to the other. */
+const CLEAR = 1.05;
 /** Supersteps alike after which `ByMeasurement` has tried both ways: the first is taken for one like that before. */
 export const LEARNING = 2 * TRIES + 1;
 
@@ -39,8 +44,11 @@ interface Kind {
   readonly name: number;
   /** Supersteps that were expected to be of it. */
   expected: number;
-  /** The least time of those that were: packed, and read. */
-  readonly least: [number, number];
+  /** What those took a byte: the last `TRIES` that were packed, and that were read. And how many there were. */
+  readonly last: readonly [packed: Float64Array, read: Float64Array];
+  readonly counts: [packed: number, read: number];
+  /** Which way they go, when both were tried. */
+  way: 0 | 1 | undefined;
 }
 
 /** More names than kinds have. */
@@ -51,7 +59,12 @@ const LAST_TRY = 8 * TRIES;
 const kindNamed = (name: number): Kind => ({
   name,
   expected: 0,
-  least: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  last: [
+    new Float64Array(TRIES).fill(Number.POSITIVE_INFINITY),
+    new Float64Array(TRIES).fill(Number.POSITIVE_INFINITY),
+  ],
+  counts: [0, 0],
+  way: undefined,
 });
 
 export class ByMeasurement implements Chooser {
@@ -73,9 +86,12 @@ export class ByMeasurement implements Chooser {
     // By their number, whatever came out, so that processes that send alike try alike.
     const turn = kind.expected++;
     if (turn < TRIES) return false;
-    const [packed, read] = kind.least;
-    if (turn < 2 * TRIES || (read === Number.POSITIVE_INFINITY && turn < LAST_TRY)) return true;
-    return read < packed;
+    if (turn < 2 * TRIES || (kind.counts[1] === 0 && turn < LAST_TRY)) return true;
+    const [packed, read] = [Math.min(...kind.last[0]), Math.min(...kind.last[1])];
+    if (kind.way === undefined) kind.way = read < packed ? 1 : 0;
+    else if (kind.way === 1 && read > CLEAR * packed) kind.way = 0;
+    else if (kind.way === 0 && packed > CLEAR * read) kind.way = 1;
+    return kind.way === 1;
   }
 
   learn(puts: number, bytes: number, wasRead: boolean, microseconds: number): void {
@@ -89,7 +105,8 @@ export class ByMeasurement implements Chooser {
     this.#last = kind;
     if (kind === this.#small || kind !== this.#expected) return;
     const way = wasRead ? 1 : 0;
-    kind.least[way] = Math.min(kind.least[way], microseconds);
+    // Supersteps of a kind send up to twice as much as each other.
+    kind.last[way][kind.counts[way]++ % TRIES] = microseconds / bytes;
   }
 
   get #context(): number {

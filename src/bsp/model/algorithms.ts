@@ -9,13 +9,20 @@ import { type Bsp2Machine, type BspMachine, flat, superstepCost } from './machin
 export type GridParts = 'strips' | 'squares';
 
 /**
- * An iteration of Jacobi's method on a grid of `n` × `n` points: four operations a point; a process sends two borders
- * of `n` points, or four of n / √p. Squares need a square number of processes.
+ * An iteration of Jacobi's method on a grid of `n` × `n` points: four operations a point, and the words of the process
+ * that has most neighbours. In strips it puts a border of `n` points to each of up to two; in squares, of which there
+ * must be a square number, one of n / √p to each of up to four. From 3 strips and 3 × 3 squares on this is as printed,
+ * 2n and 4n / √p words; a process on 2 × 2 squares has two neighbours, so that it puts n words and not 2n.
  */
 export function jacobi(machine: BspMachine, n: number, parts: GridParts): number {
   const { p } = machine;
-  return superstepCost(machine, { work: (4 * n * n) / p, h: parts === 'strips' ? 2 * n : (4 * n) / Math.sqrt(p) });
+  const side = Math.sqrt(p);
+  const h = parts === 'strips' ? mostNeighbours(p) * n : (2 * mostNeighbours(side) * n) / side;
+  return superstepCost(machine, { work: (4 * n * n) / p, h });
 }
+
+/** Of one in a row of so many. */
+const mostNeighbours = (count: number): number => Math.min(2, count - 1);
 
 interface Costs {
   bsp(machine: BspMachine, n: number): number;
