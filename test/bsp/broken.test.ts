@@ -287,4 +287,28 @@ describe('`auto` chooses by what comes next', () => {
     for (const [i, way] of chosen.slice(-pattern.length).entries())
       if (expected[i] !== undefined) expect(way).toBe(expected[i]);
   });
+
+  test('a way that has become slower than the other one was is left, and stays left', () => {
+    const chooser = new ByMeasurement();
+    const chosen: boolean[] = [];
+    for (let step = 0; step < 60; step++) {
+      const way = chooser.choose();
+      chosen.push(way);
+      // Reading is quicker than packing only as long as processes begin together.
+      chooser.learn(COARSE.puts, COARSE.bytes, way, way ? (step < 20 ? 50 : 120) : 100);
+    }
+    expect([chosen[15], chosen[19]]).toEqual([true, true]);
+    expect(chosen.slice(30)).toEqual(new Array(30).fill(false));
+  });
+
+  test('nor is it left for a difference that is small', () => {
+    const chooser = new ByMeasurement();
+    let read = 0;
+    for (let step = 0; step < 60; step++) {
+      const way = chooser.choose();
+      if (way) read++;
+      chooser.learn(COARSE.puts, COARSE.bytes, way, way ? (step < 20 ? 98 : 103) : 100);
+    }
+    expect(read).toBeGreaterThan(50);
+  });
 });
