@@ -122,6 +122,7 @@ function vectors(
   compare: (sgrs: number, multiWrite: number) => number,
   printed: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>>,
   times: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>> = { 'PCI-X': [], 'PCI-Express': [] },
+  bothWays: readonly Mark[] = [],
 ): Layout {
   return (chart) => [
     ...byName(chart).map((panel) =>
@@ -136,7 +137,9 @@ function vectors(
         ...printed[bus],
       ),
     ),
-    ...(chart.beside === undefined ? [] : [{ title: 'PCI-X, 128 pieces, both ways', chart: chart.beside, marks: [] }]),
+    ...(chart.beside === undefined
+      ? []
+      : [{ title: 'PCI-X, 128 pieces, both ways', chart: chart.beside, marks: bothWays }]),
   ];
 }
 
@@ -270,6 +273,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
       },
     ];
   },
+  'D5.8': besides('time', 'hybrid against the best other'),
   'D5.9': (chart) => {
     const { beside } = chart;
     if (beside === undefined) return alone()(chart);
@@ -303,10 +307,13 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     { 'PCI-X': [value(61, 'up to 61 %')], 'PCI-Express': [value(69, 'up to 69 %')] },
     { 'PCI-X': [place(32_768, 'cut-off 32 KiB')], 'PCI-Express': [] },
   ),
-  'D8.4': vectors('sgrs over multi-write (times)', quotient, {
-    'PCI-X': [range(1.12, 4, '1.12 to 4.0')],
-    'PCI-Express': [value(7.2, 'up to 7.2')],
-  }),
+  'D8.4': vectors(
+    'sgrs over multi-write (times)',
+    quotient,
+    { 'PCI-X': [range(1.12, 4, '1.12 to 4.0')], 'PCI-Express': [value(7.2, 'up to 7.2')] },
+    undefined,
+    [value(548, 'pack 548'), value(910, 'sgrs 910, of 941')],
+  ),
   'D8.5': byName,
   'D8.6': byName,
   'D8.7': (chart) =>
