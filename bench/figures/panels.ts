@@ -168,6 +168,8 @@ function schedules(
   ];
 }
 
+const NOTIFY = 'remote-notify';
+
 /** Lines that say so are printed: they have the colour of what was measured, and hollow markers. */
 const withPrinted = (chart: Chart): Chart => ({
   ...chart,
@@ -291,10 +293,24 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   'D6.3': alone(value(90, 'about 90 % beyond 64 KiB'), place(16_384, 'from 16 KiB on')),
   'D6.7': (chart) => {
     const computed = chart.series.some(({ name }) => name.endsWith(' µs')) ? ['800 µs'] : [];
-    return byName(chart, ([name, neighbours = '8', ...compute]) => [
+    const judged: Mark = { kind: 'place', at: 16_384, label: 'judged from 16 KiB on' };
+    const panels = byName(chart, ([name, neighbours = '8', ...compute]) => [
       [`${neighbours} neighbours`, ...(compute.length > 0 ? compute : computed)].join(', '),
       name,
-    ]).map((panel) => marked(panel, { kind: 'place', at: 16_384, label: 'judged from 16 KiB on' }));
+    ]);
+    const against = panels.map(({ title, chart: { series } }): Line => {
+      const timesOf = (k: number, which: (name: string) => boolean): number[] =>
+        series.flatMap(({ name, values }) => (which(name) ? (values[k] ?? []) : []));
+      const values = chart.x.places.map((_, k) => {
+        const [time] = timesOf(k, (name) => name === NOTIFY);
+        return time === undefined ? null : percentMore(time, Math.min(...timesOf(k, (name) => name !== NOTIFY)));
+      });
+      return { name: `${NOTIFY}, ${title}`, values };
+    });
+    return [
+      ...panels.map((panel) => marked(panel, judged)),
+      derived(chart, `${NOTIFY} against the best of the others`, 'takes longer by (%)', against, judged),
+    ];
   },
   'D8.1': (chart) => {
     const { beside } = chart;
