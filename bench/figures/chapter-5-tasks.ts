@@ -100,7 +100,7 @@ export const sharedTasks: Figure = {
           y: { name: 'hybrid longer than the best other (%)' },
           series: parts.flatMap((byRanks, i) =>
             ([Math.max, Math.min] as const).map((end, turn) => ({
-              name: `hybrid, ${sizeName(SIZES[i])}iB, ${turn === 0 ? 'most' : 'least'}`,
+              name: `hybrid, ${SIZES[i] / 1024} KiB, ${turn === 0 ? 'most' : 'least'}`,
               values: byRanks.map((of) => end(...of)),
               like: 'hybrid',
             })),

@@ -500,8 +500,8 @@ export const chapter6: readonly Figure[] = [
         note:
           `${missed.length === 0 ? '' : 'remote-notify takes longer than the best other, where it is not best, by '}` +
           `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}Where the exchange takes longer than the computation, ` +
-          'the links set the pace. Which uplink a message takes is `target % uplinks` in the model; there is no source ' +
-          'for it. Without uplinks, all ranks on one leaf of the switch, remote-notify is the best at ' +
+          'the links set the pace. Which uplink a message takes is `target % uplinks` in the model; no source says ' +
+          'so. Without uplinks, all ranks on one leaf of the switch, remote-notify is the best at ' +
           `${missed.filter(({ best }) => best).length} of the ${missed.length} points that it misses. The criterion ` +
           'was changed twice: to the points where computation is long enough to hide the exchange, and back to ' +
           'all of them, since the dissertation makes no exception',
