@@ -3,96 +3,34 @@
  * `two-sided` does not wait for the lock (`lock_defer`), as there.
  */
 import { type Communicator, Lock, Window, type WindowInfo } from 'onesided';
-import { type Fabric, runTasks } from 'onesided/fabrics';
+import { runTasks } from 'onesided/fabrics';
 import { modelledMachine } from '../patterns/machine.ts';
 import { ring } from '../patterns/ring.ts';
-import { taskSharing } from '../patterns/task-sharing.ts';
+import { lockContention } from './chapter-5-contention.ts';
+import { sharedTasks } from './chapter-5-tasks.ts';
 import { fight } from './contention.ts';
 import { fabricOf } from './fabrics.ts';
 import { factorOn } from './factor.ts';
-import { type Figure, forEach, GFLOPS, lockFile, POLICIES, type Series, show, sizeName } from './figure.ts';
-import { mean, type PairsOptions, pairs } from './programs.ts';
+import { type Figure, forEach, GFLOPS, lockFile, POLICIES, type Series, show } from './figure.ts';
+import {
+  byEmpty,
+  EMPTY,
+  EVERY,
+  FILES,
+  listed,
+  NETWORK_MODE,
+  nodesOf,
+  pairsOf,
+  SAMPLES,
+  SCHEMES,
+  seed,
+} from './migrating-locks.ts';
+import { mean } from './programs.ts';
 
-const NODES = fabricOf('connectx-16-cores');
 /** Testbed B, of §5.3.3: nodes with one rank. */
 const TESTBED_B = fabricOf('infinihost-64');
-const seed = 1;
-/** The same fabric with so many ranks a node. */
-const nodesOf = (ranks: number): Fabric => ({ ...NODES, node: { ...NODES.node, ranks } });
-const EVERY: WindowInfo = { lock: 'hybrid', lock_migration: 'every-request' };
-const NETWORK_MODE: WindowInfo = { lock: 'hybrid', lock_mode: 'network', lock_migration: 'never' };
 /** D5.10: one small operation of another node travels with its lock. */
 const REPAIRED: WindowInfo = { lock: 'hybrid', lock_migration: 'history', lock_defer: true };
-/** With the dissertation's own lock by the processor. */
-const ONE_WORD: WindowInfo = { ...EVERY, lock_cpu: 'one-word' };
-/** The ranges of `node.waiter`, of `node.post` and `node.completion`, and of `node.latency` in the fabric's file. */
-const WAITER_RANGE = [0.1, 0.6] as const;
-const POST_RANGE = [0.1, 0.4] as const;
-const LATENCY_RANGE = [0.3, 1] as const;
-const SCHEMES: readonly (readonly [string, WindowInfo])[] = [
-  ['two-sided', { lock: 'two-sided', lock_defer: true }],
-  ['one-sided', { lock: 'direct' }],
-  ['hybrid', EVERY],
-];
-/**
- * Where nothing is done under the lock, `two-sided` is waited for: a deferred lock around nothing ends before it was
- * granted.
- */
-const EMPTY: typeof SCHEMES = [['two-sided', { lock: 'two-sided' }], ...SCHEMES.slice(1)];
-const FILES = [lockFile('two-sided'), lockFile('direct'), lockFile('hybrid')];
-const SAMPLES = 20;
-
-/** Microseconds of a lock and its unlock, the mean of all ranks that take one. */
-async function pairsOf(
-  size: number,
-  options: Pick<PairsOptions, 'info' | 'target' | 'compute' | 'pieces'>,
-  fabric: Fabric = NODES,
-): Promise<number> {
-  const whole = { ...options, samples: SAMPLES, warm: 1 };
-  return mean(await runTasks(size, (world) => pairs(world, whole), { fabric, seed }));
-}
-
-const bySchemes = (
-  run: (info: WindowInfo) => Promise<number[]>,
-  schemes: readonly (readonly [string, WindowInfo])[] = SCHEMES,
-): Promise<Series[]> => forEach(schemes, async ([name, info]) => ({ name, values: await run(info) }));
-
-/** The same for locks around nothing. */
-const byEmpty = (run: (info: WindowInfo) => Promise<number[]>): Promise<Series[]> => bySchemes(run, EMPTY);
-
-/** D5.5: whether hybrid takes the least time with up to three cores, and two-sided with five and more. */
-const areFastest = (cores: readonly number[], twoSided: readonly number[], hybrid: readonly number[]): boolean =>
-  cores.every((n, k) => (n > 3 || hybrid[k] <= twoSided[k]) && (n < 5 || twoSided[k] <= hybrid[k]));
-
-const isSlowest = (oneSided: readonly number[], ...others: readonly (readonly number[])[]): boolean =>
-  oneSided.every((time, k) => others.every((other) => time >= other[k]));
-
-/** D5.5: on how many machines, with costs of messages and waiters from their ranges, which of its parts hold. */
-async function lockCostsTried(cores: readonly number[]) {
-  const middle = NODES.node;
-  const counts = { all: 0, fastest: 0, slowest: 0, both: 0 };
-  const run = (info: WindowInfo, node: Fabric['node']): Promise<number[]> =>
-    forEach(cores, (n) => pairsOf(n + 1, { info, target: 0 }, { ...NODES, node }));
-  for (const post of [POST_RANGE[0], middle.post!, POST_RANGE[1]]) {
-    for (const latency of [LATENCY_RANGE[0], middle.latency, LATENCY_RANGE[1]]) {
-      const costs = { ...middle, post, completion: post, latency };
-      const [twoSided, oneSided] = [await run(EMPTY[0][1], costs), await run(EMPTY[1][1], costs)];
-      for (const waiter of [WAITER_RANGE[0], middle.waiter, 0.45, WAITER_RANGE[1]]) {
-        const hybrid = await run(ONE_WORD, { ...costs, waiter });
-        const fastest = areFastest(cores, twoSided, hybrid);
-        const slowest = isSlowest(oneSided, twoSided, hybrid);
-        counts.all++;
-        if (fastest) counts.fastest++;
-        if (slowest) counts.slowest++;
-        if (fastest && slowest) counts.both++;
-      }
-    }
-  }
-  return counts;
-}
-
-const listed = (series: readonly Series[], k: number): string =>
-  series.map(({ name, values }) => `${name} ${show(values[k])}`).join(', ');
 
 interface Factored {
   readonly milliseconds: number;
@@ -133,14 +71,6 @@ const LU_POLICIES: readonly (readonly [string, WindowInfo])[] = [
 const isQuickest = (times: readonly number[]): boolean => times.every((time) => times[times.length - 1] <= time);
 /** On several nodes. */
 const keepsUp = (repaired: number, twoSided: number): boolean => repaired <= 1.01 * twoSided;
-
-/**
- * D5.8: tasks that a leader hands to one rank in a phase, with each seed; the dissertation has 1,000. By how much
- * messages are late, in microseconds.
- */
-const SHARED_TASKS = 300;
-const JITTER = 0.3;
-const JITTER_SEEDS = [1, 2, 3];
 
 /**
  * D5.7: locks of rank 1, and microseconds that it computes before each, so that a change of mode is over before the
@@ -303,60 +233,7 @@ export const chapter5: readonly Figure[] = [
       };
     },
   },
-  {
-    id: 'D5.5',
-    claim: 'n cores on one lock: hybrid best up to three, two-sided beyond four, one-sided worst',
-    source: 'dissertation figure 5.8',
-    caption:
-      'Ranks of a node lock and unlock the same part, by the number of those that do. Hybrid takes one word, ' +
-      "on which all spin, as the dissertation's; dashed: with the least and the most that a waiter may add to a " +
-      "hand-over, and with this library's queue lock.",
-    expected:
-      'with one word: hybrid the fastest with 1, 2 and 3 cores, two-sided with 5 and more; ' +
-      'one-sided the slowest everywhere',
-    schemes: [...FILES, 'src/sync/lock/one-word-lock.ts', 'src/sync/lock/queue-lock.ts'],
-    async measure() {
-      const cores = [1, 2, 3, 4, 5, 8, 12, 15];
-      const run = (info: WindowInfo, fabric: Fabric = NODES): Promise<number[]> =>
-        forEach(cores, (n) => pairsOf(n + 1, { info, target: 0 }, fabric));
-      const measured = await bySchemes(run, [EMPTY[0], EMPTY[1], ['hybrid', ONE_WORD]]);
-      const ends = await forEach([...WAITER_RANGE], async (waiter) => ({
-        name: `hybrid, ${waiter} µs a waiter`,
-        like: 'hybrid',
-        values: await run(ONE_WORD, { ...NODES, node: { ...NODES.node, waiter } }),
-      }));
-      const queue = { name: 'hybrid, queue lock', like: 'hybrid', values: await run(EVERY) };
-      const [twoSided, oneSided, hybrid] = measured.map(({ values }) => values);
-      const crossing = (values: readonly number[]): string => {
-        const k = cores.findIndex((_, at) => twoSided[at] < values[at]);
-        return k < 0 ? 'nowhere up to 15' : `from ${k === 0 ? 1 : `${cores[k - 1]} to ${cores[k]}`} cores on`;
-      };
-      const { waiter, post, latency } = NODES.node;
-      const tried = await lockCostsTried(cores);
-      return {
-        chart: {
-          kind: 'lines',
-          x: { name: 'cores that want the lock', places: cores },
-          y: { name: 'lock and unlock (µs)' },
-          series: [...measured, ...ends, queue],
-        },
-        measured: `µs: 2 cores ${listed(measured, 1)}; 5 cores ${listed(measured, 4)}; 15 cores ${listed(measured, 7)}`,
-        holds: areFastest(cores, twoSided, hybrid) && isSlowest(oneSided, twoSided, hybrid),
-        note:
-          'the dissertation does not say how much each waiting core adds to a hand-over (`node.waiter`, free). ' +
-          `Two-sided is faster ${crossing(hybrid)} if it is ${waiter} µs, ` +
-          `${ends.map(({ values }, k) => `${crossing(values)} if ${WAITER_RANGE[k]}`).join(', ')}; with the queue ` +
-          `lock, ${crossing(queue.values)}. Nor does it say what a message within a node costs: here ` +
-          `${show(2 * post! + latency)} µs one way. Both were tried over their ranges together (\`node.post\`, ` +
-          '`node.completion`, `node.latency`, `node.waiter`): ' +
-          `of ${tried.all} machines hybrid and two-sided are the fastest where the claim says so on ` +
-          `${tried.fastest}, one-sided is the slowest everywhere on ${tried.slowest}, and both on ` +
-          `${tried.both}. Waiters that add enough to make two-sided the fastest from 5 cores on make hybrid slower ` +
-          'than one-sided with 15. Criterion, lock and costs of messages were changed: hybrid had this library’s ' +
-          'queue lock first',
-      };
-    },
-  },
+  lockContention,
   {
     id: 'D5.6',
     claim:
@@ -405,72 +282,7 @@ export const chapter5: readonly Figure[] = [
       };
     },
   },
-  {
-    id: 'D5.8',
-    claim:
-      'leader/worker task sharing, 4 nodes × 16 cores, 1,000 lock-put-unlock of each pair in each of three ' +
-      'rounds: hybrid best at every number of processes',
-    source: 'dissertation §5.3.5, figure 5.11',
-    caption:
-      'Time of a task (lock, put, unlock) of 1 KiB (dashed: 64 KiB) that leaders hand to the workers of ' +
-      'their node and to other leaders, by the number of processes on 4 nodes; the mean of ' +
-      `${JITTER_SEEDS.length} runs of ${SHARED_TASKS} tasks for each pair.`,
-    expected:
-      'hybrid the fastest of the three on 4 × 1, 2, 4, 8 and 16 processes, with both sizes (the dissertation gives ' +
-      `none), with each of ${JITTER_SEEDS.length} seeds by which messages take up to ${JITTER} µs longer`,
-    schemes: [...FILES, 'bench/patterns/task-sharing.ts'],
-    async measure() {
-      const perNode = [1, 2, 4, 8, 16];
-      const sizes = [1024, 65536];
-      const taskOf = async (ranks: number, bytes: number, info: WindowInfo, seed: number): Promise<number> => {
-        const options = { perNode: ranks, tasks: SHARED_TASKS, bytes, info };
-        const main = (world: Communicator) => taskSharing(world, options, modelledMachine(world));
-        const on = { fabric: nodesOf(ranks), seed, faults: { delay: JITTER } };
-        const [result] = await runTasks(4 * ranks, main, on);
-        if (result.errors > 0) throw new Error(`${result.errors} ranks have not got their tasks`);
-        return result.task;
-      };
-      /** By size, scheme, number of ranks and seed. */
-      const all = await forEach(sizes, (bytes) =>
-        forEach(SCHEMES, ([, info]) =>
-          forEach(perNode, (ranks) => forEach(JITTER_SEEDS, (seed) => taskOf(ranks, bytes, info, seed))),
-        ),
-      );
-      const found = all.map((bySchemes) =>
-        bySchemes.map((byRanks, i) => ({ name: SCHEMES[i][0], values: byRanks.map(mean) })),
-      );
-      const [small, large] = found;
-      const isBest = ([twoSided, oneSided, hybrid]: number[][][], k: number): boolean =>
-        JITTER_SEEDS.every((_, i) => hybrid[k][i] <= Math.min(twoSided[k][i], oneSided[k][i]));
-      const lost = all.map((bySchemes) => perNode.filter((_, k) => !isBest(bySchemes, k)));
-      const meanLost = found.map(([twoSided, oneSided, hybrid]) =>
-        perNode.filter((_, k) => hybrid.values[k] > Math.min(twoSided.values[k], oneSided.values[k])),
-      );
-      const places = (ranks: readonly number[]): string =>
-        ranks.length === 0 ? 'everywhere' : `except on ${ranks.map((n) => `4 × ${n}`).join(', ')}`;
-      const told = (bySizes: readonly (readonly number[])[]): string =>
-        sizes.map((bytes, i) => `with ${sizeName(bytes)} ${places(bySizes[i])}`).join(', ');
-      return {
-        chart: {
-          kind: 'lines',
-          x: { name: 'processes on 4 nodes', places: perNode.map((ranks) => 4 * ranks) },
-          y: { name: 'time of a task (µs)', logarithmic: true },
-          series: [...small, ...large.map(({ name, values }) => ({ name: `${name}, 64 KiB`, values, like: name }))],
-        },
-        measured:
-          'hybrid is the fastest with every seed ' +
-          `${told(lost)}. By the mean of the ` +
-          `seeds it is the fastest ${told(meanLost)}`,
-        holds: lost.every((ranks) => ranks.length === 0),
-        note:
-          'with one process a node, all locks are between nodes: two-sided sends a small put and its lock in one ' +
-          'message, and hybrid locks as one-sided does. The more processes a node has, the more locks are within ' +
-          'nodes, where hybrid gains. The criterion was changed: it asked for one of the two sizes, in one run ' +
-          'without jitter. There leaders that contend fall into step, and hybrid was 20 % ahead of one-sided with ' +
-          '64 KiB on 4 × 1, where both do the same',
-      };
-    },
-  },
+  sharedTasks,
   {
     id: 'D5.9',
     claim:

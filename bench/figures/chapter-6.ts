@@ -414,9 +414,18 @@ export const chapter6: readonly Figure[] = [
     schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
     async measure() {
       const sizes = [1024, 4096, 16384, 32768, 65536];
-      const step = async (neighbours: 4 | 8, fence: Fence, bytes: number, compute: number): Promise<number> => {
+      const step = async (
+        neighbours: 4 | 8,
+        fence: Fence,
+        bytes: number,
+        compute: number,
+        on = FABRIC.fabric,
+      ): Promise<number> => {
         const options = { neighbours, bytes, compute, steps: 5, info: { fence } };
-        const [result] = await runTasks(64, (world) => halo(world, options, modelledMachine(world)), FABRIC);
+        const [result] = await runTasks(64, (world) => halo(world, options, modelledMachine(world)), {
+          ...FABRIC,
+          fabric: on,
+        });
         if (result.errors > 0) throw new Error(`${fence}: ${result.errors} borders were wrong`);
         return result.microseconds;
       };
@@ -445,10 +454,27 @@ export const chapter6: readonly Figure[] = [
         `${neighbours} neighbours with ${sizeName(bytes)} and ${compute} µs`;
       const isBest = ({ times }: (typeof points)[number]): boolean => cheapest(times, 'remote-notify', 1.01);
       const worth = points.filter(({ bytes }) => bytes >= 16_384);
+      // All on one leaf of the switch, so that no message takes an uplink.
+      const oneLeaf = { ...FABRIC.fabric, switch: { ...FABRIC.fabric.switch, leafPorts: 64 } };
+      const against = (times: Times): string => {
+        const others = FENCES.filter((name) => name !== 'remote-notify').map((name) => times[name]);
+        return (100 * (times['remote-notify'] / Math.min(...others) - 1)).toFixed(1).replace('-', '−');
+      };
+      const missed = await forEach(
+        worth.filter((point) => !isBest(point)),
+        async (point) => {
+          const values = await forEach(FENCES, (name) =>
+            step(point.neighbours, name, point.bytes, point.compute, oneLeaf),
+          );
+          const there = Object.fromEntries(FENCES.map((name, i) => [name, values[i]])) as Record<Fence, number>;
+          const best = cheapest(there, 'remote-notify', 1.01);
+          return { best, words: `${against(point.times)} % at ${nameOf(point)}, without uplinks ${against(there)} %` };
+        },
+      );
       const hides = ({ immediate, k, compute }: (typeof points)[number]): boolean => immediate[k] <= compute;
       const hidden = worth.filter(hides);
       const wrong = [
-        ...worth.filter((point) => !isBest(point)).map((point) => `remote-notify is not the best at ${nameOf(point)}`),
+        ...missed.map(({ words }) => words),
         ...points
           .filter(({ times, compute, deferred, k }) => times.deferred < 0.98 * (compute + deferred[k]))
           .map((point) => `deferred hides something at ${nameOf(point)}`),
@@ -472,11 +498,13 @@ export const chapter6: readonly Figure[] = [
           'whose exchange alone is no longer than the computation',
         holds: wrong.length === 0,
         note:
+          `${missed.length === 0 ? '' : 'remote-notify takes longer than the best other, where it is not best, by '}` +
           `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}Where the exchange takes longer than the computation, ` +
-          'the links set the pace, and which uplink a message takes decides who is ahead: the modelled network takes ' +
-          '`target % uplinks`, for which there is no source. The criterion was changed twice: to the points where ' +
-          'computation is long enough to hide the exchange, and back to all of them, since the dissertation makes no ' +
-          'exception',
+          'the links set the pace. Which uplink a message takes is `target % uplinks` in the model; no source says ' +
+          'so. Without uplinks, all ranks on one leaf of the switch, remote-notify is the best at ' +
+          `${missed.filter(({ best }) => best).length} of the ${missed.length} points that it misses. The criterion ` +
+          'was changed twice: to the points where computation is long enough to hide the exchange, and back to ' +
+          'all of them, since the dissertation makes no exception',
       };
     },
   },

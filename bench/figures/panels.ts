@@ -122,6 +122,7 @@ function vectors(
   compare: (sgrs: number, multiWrite: number) => number,
   printed: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>>,
   times: Readonly<Record<(typeof BUSES)[number], readonly Mark[]>> = { 'PCI-X': [], 'PCI-Express': [] },
+  bothWays: readonly Mark[] = [],
 ): Layout {
   return (chart) => [
     ...byName(chart).map((panel) =>
@@ -136,7 +137,9 @@ function vectors(
         ...printed[bus],
       ),
     ),
-    ...(chart.beside === undefined ? [] : [{ title: 'PCI-X, 128 pieces, both ways', chart: chart.beside, marks: [] }]),
+    ...(chart.beside === undefined
+      ? []
+      : [{ title: 'PCI-X, 128 pieces, both ways', chart: chart.beside, marks: bothWays }]),
   ];
 }
 
@@ -164,6 +167,8 @@ function schedules(
     ),
   ];
 }
+
+const NOTIFY = 'remote-notify';
 
 /** Lines that say so are printed: they have the colour of what was measured, and hollow markers. */
 const withPrinted = (chart: Chart): Chart => ({
@@ -281,6 +286,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
       },
     ];
   },
+  'D5.8': besides('time', 'hybrid against the best other'),
   'D5.9': (chart) => {
     const { beside } = chart;
     if (beside === undefined) return alone()(chart);
@@ -298,10 +304,24 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   'D6.3': alone(value(90, 'about 90 % beyond 64 KiB'), place(16_384, 'from 16 KiB on')),
   'D6.7': (chart) => {
     const computed = chart.series.some(({ name }) => name.endsWith(' µs')) ? ['800 µs'] : [];
-    return byName(chart, ([name, neighbours = '8', ...compute]) => [
+    const judged: Mark = { kind: 'place', at: 16_384, label: 'judged from 16 KiB on' };
+    const panels = byName(chart, ([name, neighbours = '8', ...compute]) => [
       [`${neighbours} neighbours`, ...(compute.length > 0 ? compute : computed)].join(', '),
       name,
-    ]).map((panel) => marked(panel, { kind: 'place', at: 16_384, label: 'judged from 16 KiB on' }));
+    ]);
+    const against = panels.map(({ title, chart: { series } }): Line => {
+      const timesOf = (k: number, which: (name: string) => boolean): number[] =>
+        series.flatMap(({ name, values }) => (which(name) ? (values[k] ?? []) : []));
+      const values = chart.x.places.map((_, k) => {
+        const [time] = timesOf(k, (name) => name === NOTIFY);
+        return time === undefined ? null : percentMore(time, Math.min(...timesOf(k, (name) => name !== NOTIFY)));
+      });
+      return { name: `${NOTIFY}, ${title}`, values };
+    });
+    return [
+      ...panels.map((panel) => marked(panel, judged)),
+      derived(chart, `${NOTIFY} against the best of the others`, 'takes longer by (%)', against, judged),
+    ];
   },
   'D8.1': (chart) => {
     const { beside } = chart;
@@ -314,10 +334,13 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     { 'PCI-X': [value(61, 'up to 61 %')], 'PCI-Express': [value(69, 'up to 69 %')] },
     { 'PCI-X': [place(32_768, 'cut-off 32 KiB')], 'PCI-Express': [] },
   ),
-  'D8.4': vectors('sgrs over multi-write (times)', quotient, {
-    'PCI-X': [range(1.12, 4, '1.12 to 4.0')],
-    'PCI-Express': [value(7.2, 'up to 7.2')],
-  }),
+  'D8.4': vectors(
+    'sgrs over multi-write (times)',
+    quotient,
+    { 'PCI-X': [range(1.12, 4, '1.12 to 4.0')], 'PCI-Express': [value(7.2, 'up to 7.2')] },
+    undefined,
+    [value(548, 'pack 548'), value(910, 'sgrs 910, of 941')],
+  ),
   'D8.5': byName,
   'D8.6': byName,
   'D8.7': (chart) =>
