@@ -81,7 +81,7 @@ function chosenChart(cases: readonly Case[], fabrics: readonly string[]) {
     series: fabrics.flatMap((fabric) =>
       (['full', 'sparse'] as const).flatMap((kind) =>
         CHOSEN_SIZES.map((h) => ({
-          name: `${fabric}, ${KINDS[kind]}, ${h} words`,
+          name: `${fabric}, ${KINDS[kind]}, auto, ${h} words`,
           values: line(fabric, kind, h, ({ auto }) => auto),
         })),
       ),

@@ -6,7 +6,7 @@ import { jacobi } from '../bsp/jacobi.ts';
 import { twoLevels } from '../bsp/two-levels.ts';
 import { modelledMachine } from '../patterns/machine.ts';
 import { fabricOf } from './fabrics.ts';
-import { type Figure, forEach, show } from './figure.ts';
+import { type Figure, forEach, show, sizeName } from './figure.ts';
 
 /** Million operations a second that the arithmetic of a process is charged at. */
 const MFLOPS = 1000;
@@ -239,12 +239,12 @@ export const bspModels: readonly Figure[] = [
       return {
         chart: {
           kind: 'lines',
-          x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${n}`) },
-          y: { name: 'prediction of the communication over what it takes, − 1 (%)' },
+          x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${sizeName(n)}`) },
+          y: { name: 'prediction is off by (%)' },
           series: PARTS.map((parts, i) => ({ name: parts, values: signed[i].map((error) => 100 * error) })),
           beside: {
             kind: 'lines',
-            x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${n}`) },
+            x: { name: 'processes; points of a side', places: JACOBI.map(({ p, n }) => `${p}; ${sizeName(n)}`) },
             y: { name: 'time of an iteration (µs)', logarithmic: true },
             series: PARTS.flatMap((parts, i) => [
               { name: parts, values: found[i].map((one) => one.microseconds) },

@@ -184,7 +184,9 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   B3: besides('a word', 'a superstep'),
   B7: (chart) => byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),
   B8: (chart) => [
-    ...byName(chart).map((panel) => marked(panel, { kind: 'value', at: 1.05, label: '5 % more' })),
+    ...byName(chart, (parts) => [parts.slice(0, 2).join(', '), parts.slice(2).join(', ')]).map((panel) =>
+      marked(panel, { kind: 'value', at: 1.05, label: '5 % more' }),
+    ),
     ...(chart.beside === undefined ? [] : byName(chart.beside)),
   ],
   M1: (chart) =>
