@@ -10,8 +10,10 @@ import { b8 } from './bsp-choice.ts';
 import { bspModels } from './bsp-models.ts';
 import { bspPrograms } from './bsp-programs.ts';
 import { chapter4 } from './chapter-4.ts';
+import { factorizations } from './chapter-4-lu.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
+import { haloFences } from './chapter-6-halo.ts';
 import { chapter7, manyProcesses } from './chapter-7.ts';
 import { chapter8 } from './chapter-8.ts';
 import { assisted } from './chapter-8-assisted.ts';
@@ -20,6 +22,7 @@ import { chapter9 } from './chapter-9.ts';
 import { kernels } from './chapter-9-nas.ts';
 import { chapter10 } from './chapter-10.ts';
 import { chapterBsp } from './chapter-bsp.ts';
+import { contendedLocks } from './contended-locks.ts';
 import type { Figure } from './figure.ts';
 import { offeredLoad } from './offered-load.ts';
 import { predictedSupersteps } from './predicted-supersteps.ts';
@@ -36,9 +39,9 @@ interface Chapter {
 }
 
 export const CHAPTERS: readonly Chapter[] = [
-  { figures: chapter4, fabrics: ['infinihost-64'] },
+  { figures: [...chapter4, ...factorizations, ...contendedLocks], fabrics: ['infinihost-64'] },
   { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
-  { figures: chapter6, fabrics: ['infinihost-64'] },
+  { figures: [...chapter6, haloFences], fabrics: ['infinihost-64'] },
   { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['myrinet-2000'] },

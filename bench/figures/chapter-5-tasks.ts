@@ -31,8 +31,8 @@ async function taskOf(ranks: number, bytes: number, info: WindowInfo, seed: numb
 }
 
 /** With one size and number of ranks: of each scheme the times by seed. */
-const timesOf = (bytes: number, ranks: number): Promise<number[][]> =>
-  forEach(SCHEMES, ([, info]) => forEach(SEEDS, (seed) => taskOf(ranks, bytes, info, seed)));
+const timesOf = (bytes: number, ranks: number, seeds = SEEDS): Promise<number[][]> =>
+  forEach(SCHEMES, ([, info]) => forEach(seeds, (seed) => taskOf(ranks, bytes, info, seed)));
 
 /** By seed, by how many per cent hybrid takes longer than the best of the others. */
 const longer = ([twoSided, oneSided, hybrid]: readonly (readonly number[])[]): number[] =>
@@ -60,7 +60,7 @@ export const sharedTasks: Figure = {
   async verdict() {
     for (const ranks of JUDGED) {
       for (const bytes of SIZES) {
-        if (longer(await timesOf(bytes, ranks)).some((part) => part > 0)) return false;
+        for (const seed of SEEDS) if (longer(await timesOf(bytes, ranks, [seed]))[0] > 0) return false;
       }
     }
     return true;

@@ -1,24 +1,12 @@
 /** The figures of the dissertation's chapter 6: fences, one rank a node. */
 import { Assert, type Communicator, Op, Window } from 'onesided';
 import { runTasks } from 'onesided/fabrics';
-import { halo } from '../patterns/halo.ts';
 import { modelledMachine } from '../patterns/machine.ts';
 import { overlap } from '../patterns/overlap.ts';
-import { fabricOf } from './fabrics.ts';
-import {
-  FENCE_FILES,
-  FENCES,
-  type Fence,
-  type Figure,
-  forEach,
-  type Line,
-  type Series,
-  show,
-  sizeName,
-} from './figure.ts';
+import { cheapest, FABRIC, type Times, timesAt } from './fence-times.ts';
+import { FENCE_FILES, FENCES, type Fence, type Figure, forEach, type Series, show, sizeName } from './figure.ts';
 import { ASSERTIONS, counted, type Flooded, fences, flooded, mean, type Sent, together } from './programs.ts';
 
-const FABRIC = { fabric: fabricOf('infinihost-64'), seed: 1 } as const;
 const RANKS = [2, 4, 8, 16, 32, 64];
 const EPOCHS = 20;
 
@@ -37,11 +25,6 @@ async function epochs(
   return mean(await runTasks(size, main, FABRIC));
 }
 
-type Times = Readonly<Record<Fence, number>>;
-
-const timesAt = (series: readonly Series[], k: number): Times =>
-  Object.fromEntries(series.map(({ name, values }) => [name, values[k]])) as Record<Fence, number>;
-
 async function byRanks(
   targets: (rank: number, size: number) => readonly number[],
 ): Promise<{ series: Series[]; at: readonly Times[]; at64: Times }> {
@@ -53,8 +36,6 @@ async function byRanks(
   return { series, at, at64: at[RANKS.length - 1] };
 }
 
-const cheapest = (times: Times, name: Fence, within = 1): boolean =>
-  FENCES.every((other) => times[name] <= within * times[other]);
 const dearest = (times: Times, name: Fence): boolean => FENCES.every((other) => times[name] >= times[other]);
 
 /**
@@ -66,13 +47,6 @@ type Statements = Readonly<Record<string, (times: Times, k: number, one: Times) 
 /** The words of a figure's criterion. */
 const expectedOf = (statements: Statements, between = ', '): string =>
   `at every number of processes: ${Object.keys(statements).join(between)}`;
-
-/** A line of D6.7 that is another kind of the one with 8 neighbours and 800 µs. */
-const kindOf = (name: string, values: readonly number[], neighbours: number, compute: number): Line => ({
-  name: `${name}, ${neighbours}, ${compute} µs`,
-  values,
-  like: name,
-});
 
 /** Whether all statements hold at all numbers of processes; if not, where they do not. */
 function judged(
@@ -392,119 +366,6 @@ export const chapter6: readonly Figure[] = [
             `remote-notify ${more('remote-notify')}; what deferred saves by its one collective less ` +
             'grows with the processes',
         }),
-      };
-    },
-  },
-  {
-    id: 'D6.7',
-    claim:
-      'halo exchange with computation, 4 and 8 neighbours: remote-notify best (borders worth hiding, ≥ 16 ' +
-      'KiB), deferred hides nothing',
-    source: 'dissertation figure 6.11',
-    caption:
-      'A step of a halo exchange with 8 or 4 neighbours and 200 or 800 µs of computation on 64 processes, ' +
-      'by the size of a border.',
-    // §6.4.5: "our new Fence-Imm-RI scheme outperforms all the other schemes", since it "has reasonably low
-    // synchronization overhead and very good computation/communication overlap". It gives neither sizes nor the "fixed
-    // amount of computation".
-    expected:
-      'for 4 and for 8 neighbours, with 200 and with 800 µs, from 16 KiB on: remote-notify the fastest of ' +
-      'the four (within 1 %), at all 12 points; at every size, a step of deferred no shorter than the sum of its ' +
-      'computation and its exchange alone, within 2 %',
-    schemes: [...FENCE_FILES, 'bench/patterns/halo.ts'],
-    async measure() {
-      const sizes = [1024, 4096, 16384, 32768, 65536];
-      const step = async (
-        neighbours: 4 | 8,
-        fence: Fence,
-        bytes: number,
-        compute: number,
-        on = FABRIC.fabric,
-      ): Promise<number> => {
-        const options = { neighbours, bytes, compute, steps: 5, info: { fence } };
-        const [result] = await runTasks(64, (world) => halo(world, options, modelledMachine(world)), {
-          ...FABRIC,
-          fabric: on,
-        });
-        if (result.errors > 0) throw new Error(`${fence}: ${result.errors} borders were wrong`);
-        return result.microseconds;
-      };
-      const alone = (neighbours: 4 | 8, fence: Fence): Promise<number[]> =>
-        forEach(sizes, (bytes) => step(neighbours, fence, bytes, 0));
-      const found = await forEach([4, 8] as const, async (neighbours) => {
-        const [deferred, immediate] = await forEach(['deferred', 'immediate-optimized'] as const, (fence) =>
-          alone(neighbours, fence),
-        );
-        return forEach([200, 800], async (compute) => ({
-          neighbours,
-          compute,
-          deferred,
-          immediate,
-          series: await forEach(FENCES, async (name) => ({
-            name,
-            values: await forEach(sizes, (bytes) => step(neighbours, name, bytes, compute)),
-          })),
-        }));
-      });
-      const runs = found.flat();
-      const points = runs.flatMap((run) =>
-        sizes.map((bytes, k) => ({ ...run, bytes, k, times: timesAt(run.series, k) })),
-      );
-      const nameOf = ({ neighbours, compute, bytes }: (typeof points)[number]): string =>
-        `${neighbours} neighbours with ${sizeName(bytes)} and ${compute} µs`;
-      const isBest = ({ times }: (typeof points)[number]): boolean => cheapest(times, 'remote-notify', 1.01);
-      const worth = points.filter(({ bytes }) => bytes >= 16_384);
-      // All on one leaf of the switch, so that no message takes an uplink.
-      const oneLeaf = { ...FABRIC.fabric, switch: { ...FABRIC.fabric.switch, leafPorts: 64 } };
-      const against = (times: Times): string => {
-        const others = FENCES.filter((name) => name !== 'remote-notify').map((name) => times[name]);
-        return (100 * (times['remote-notify'] / Math.min(...others) - 1)).toFixed(1).replace('-', '−');
-      };
-      const missed = await forEach(
-        worth.filter((point) => !isBest(point)),
-        async (point) => {
-          const values = await forEach(FENCES, (name) =>
-            step(point.neighbours, name, point.bytes, point.compute, oneLeaf),
-          );
-          const there = Object.fromEntries(FENCES.map((name, i) => [name, values[i]])) as Record<Fence, number>;
-          const best = cheapest(there, 'remote-notify', 1.01);
-          return { best, words: `${against(point.times)} % at ${nameOf(point)}, without uplinks ${against(there)} %` };
-        },
-      );
-      const hides = ({ immediate, k, compute }: (typeof points)[number]): boolean => immediate[k] <= compute;
-      const hidden = worth.filter(hides);
-      const wrong = [
-        ...missed.map(({ words }) => words),
-        ...points
-          .filter(({ times, compute, deferred, k }) => times.deferred < 0.98 * (compute + deferred[k]))
-          .map((point) => `deferred hides something at ${nameOf(point)}`),
-      ];
-      return {
-        chart: {
-          kind: 'lines',
-          x: { name: 'bytes of a border', places: sizes.map(sizeName) },
-          y: { name: 'time of a step (µs)' },
-          series: [...runs]
-            .reverse()
-            .flatMap(({ neighbours, compute, series }, turn) =>
-              series.map(({ name, values }) =>
-                turn === 0 ? { name, values } : kindOf(name, values, neighbours, compute),
-              ),
-            ),
-        },
-        measured:
-          `remote-notify is the best at ${worth.filter(isBest).length} of the ${worth.length} points with 16 KiB ` +
-          `and more; at ${hidden.filter(isBest).length} of the ${hidden.length} ` +
-          'whose exchange alone is no longer than the computation',
-        holds: wrong.length === 0,
-        note:
-          `${missed.length === 0 ? '' : 'remote-notify takes longer than the best other, where it is not best, by '}` +
-          `${wrong.length === 0 ? '' : `${wrong.join('; ')}. `}Where the exchange takes longer than the computation, ` +
-          'the links set the pace. Which uplink a message takes is `target % uplinks` in the model; no source says ' +
-          'so. Without uplinks, all ranks on one leaf of the switch, remote-notify is the best at ' +
-          `${missed.filter(({ best }) => best).length} of the ${missed.length} points that it misses. The criterion ` +
-          'was changed twice: to the points where computation is long enough to hide the exchange, and back to ' +
-          'all of them, since the dissertation makes no exception',
       };
     },
   },

@@ -97,6 +97,16 @@ const SINGLES: Readonly<Record<string, Pick<SingleOptions, 'info' | 'way' | 'ass
   'direct, with an exclusive lock of its own': { info: { lock: 'direct' }, way: 'accumulate', assert: 0 },
 };
 
+async function singleOf(name: string): Promise<number> {
+  const [took] = await runTasks(2, (world) => single(world, { ...SINGLES[name], samples: SAMPLES }), FABRIC);
+  return took;
+}
+/** Of times as in `SINGLES`: that of direct. */
+const isLeast = ([gmp, acc, direct]: readonly number[]): boolean => direct < Math.min(gmp, acc);
+/** D7.5: how many times as many updates are made packed, by processes. */
+const narrows = (factors: readonly number[]): boolean =>
+  factors.every((factor) => factor > 1) && grows(factors.map((factor) => -factor));
+
 export const chapter7: readonly Figure[] = [
   {
     id: 'D7.1',
@@ -261,13 +271,15 @@ export const chapter7: readonly Figure[] = [
       'direct faster than accumulate at every number of processes, with a lead in updates a second that ' +
       'grows at each step',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async verdict() {
+      if (!isLeast(await forEach(Object.keys(SINGLES), singleOf))) return false;
+      const [acc, direct] = [await rates('', 'accumulate', RANKS), await rates('', 'direct', RANKS)];
+      const leads = RANKS.map((_, k) => direct.values[k] - acc.values[k]);
+      return leads.every((lead) => lead > 0) && grows(leads);
+    },
     async measure() {
       const names = Object.keys(SINGLES);
-      const times = await forEach(names, async (name) => {
-        const [took] = await runTasks(2, (world) => single(world, { ...SINGLES[name], samples: SAMPLES }), FABRIC);
-        return took;
-      });
-      const [gmpTime, accTime, directTime] = times;
+      const times = await forEach(names, singleOf);
       const gmp = await rates('get-modify-put', 'get-modify-put', RANKS);
       const acc = await rates('accumulate', 'accumulate', RANKS);
       const direct = await rates('direct', 'direct', RANKS);
@@ -281,7 +293,7 @@ export const chapter7: readonly Figure[] = [
           `RandomAccess on ${RANKS.join(', ')} processes direct makes ${listed(factors)} times as many updates as ` +
           `accumulate. Its lead, ${listed(leads)} million a second, ${grows(leads) ? 'grows' : 'does not grow'} at ` +
           'each step',
-        holds: directTime < Math.min(gmpTime, accTime) && slower === '' && grows(leads),
+        holds: isLeast(times) && slower === '' && grows(leads),
         note:
           `${slower === '' ? '' : `with ${slower} processes direct is slower. `}` +
           'direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips. Program and ' +
@@ -298,17 +310,20 @@ export const chapter7: readonly Figure[] = [
     caption: 'RandomAccess with up to 1024 updates ahead, packed by rank, and by the adapter.',
     expected: 'up to 64 processes packed is faster, by a smaller factor at each number than at the one before',
     schemes: ['bench/hpcc/epochs.ts', ...FILES],
+    async verdict() {
+      const [packed, direct] = [await rates('', 'packed', RANKS), await rates('', 'direct', RANKS)];
+      return narrows(RANKS.map((_, k) => packed.values[k] / direct.values[k]));
+    },
     async measure() {
       const packed = await rates('packed', 'packed', MANY_RANKS);
       const direct = await rates('direct', 'direct', MANY_RANKS);
       const factors = MANY_RANKS.map((_, k) => packed.values[k] / direct.values[k]);
-      const few = factors.slice(0, RANKS.length);
       const crossed = MANY_RANKS.find((_, k) => factors[k] < 1);
       const times = listed(factors);
       return {
         chart: { kind: 'lines', x: byRanks(MANY_RANKS), y, series: [packed, direct] },
         measured: `on ${MANY_RANKS.join(', ')} processes packed makes ${times} times as many updates as direct`,
-        holds: few.every((factor) => factor > 1) && grows(few.map((factor) => -factor)),
+        holds: narrows(factors.slice(0, RANKS.length)),
         note:
           "as in HPCC's own program, the 1,024 updates ahead are one pool, and the fullest bucket is sent, which has " +
           'twice as many as there would be in equal shares. ' +

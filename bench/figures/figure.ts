@@ -65,6 +65,11 @@ export interface Figure {
   readonly measure: () => Promise<Outcome>;
   /** Whether it holds, by those runs alone that decide it; where `measure` takes minutes, for sensitivity.ts. */
   readonly verdict?: () => Promise<boolean>;
+  /**
+   * A part of what must come out, which takes little and does not: as long as it does not, nothing else decides. For
+   * sensitivity.ts, too.
+   */
+  readonly necessary?: () => Promise<boolean>;
 }
 
 /** The dissertation's; the library has more. */

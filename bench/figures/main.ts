@@ -258,7 +258,7 @@ The columns of the table:
   - \`model\` (${countOf('model')}): the model leaves out a part of the machine, or of its software, that decides.
 - *other numbers*: whether the verdict on the shape changes if one of the numbers that
   [no source gives](guide/fabrics.md#fabrics) is 30 % less or more. *Unchanged (24)*: it was tried with 24 numbers, one
-  at a time, all that the figure uses. *Not tried*: the figure was measured again since
+  at a time, all that its verdict depends on. *Not tried*: the figure was measured again since
   (\`npm run figures -- --sensitivity\` takes hours).
 
 A fabric has the same numbers in all figures; a figure that varies one says so. \`npm run figures\` writes this page in

@@ -5,8 +5,9 @@
  * are not measured keep what the file says of them.
  *
  * A number that a figure does not read cannot change it, and is left out: its first run records what it reads
- * (`observeFabric`). Of a figure that has a shorter way to its verdict, that way alone is measured, and its drawn
- * values are those that the folder has, if they are of the same verdict. Each change has a thread of its own, since
+ * (`observeFabric`). Of a figure that has a shorter way to its verdict, that way alone is measured (a claim that does
+ * not hold needs one part that fails), and its drawn values are those that the folder has, if they are of the same
+ * verdict. Each change has a thread of its own, since
  * programs keep what they have measured; it measures some figures that take little, or one. Those that take least come
  * first; the file has each as soon as it is complete. `--resume` goes on where a run of the same code was stopped
  * (build/sensitivity.jsonl, beside docs).
@@ -270,9 +271,9 @@ export async function measureSensitivities(
   progress: (all: number) => Progress,
 ): Promise<readonly Outcome[]> {
   const steps = new Steps(docs, resume);
-  await forEachOf(figures, width, async ({ id, verdict }) => {
+  await forEachOf(figures, width, async ({ id, verdict, necessary }) => {
     if (steps.first.has(id)) return;
-    const outcome = verdict && kept(id);
+    const outcome = (verdict ?? necessary) && kept(id);
     if (outcome !== undefined) {
       await measureIn<Judged>([id], { observed: 'verdict' }, (_, { holds, read, seconds }) => {
         if (holds === outcome.holds) steps.add({ id, outcome, read, seconds });

@@ -30,6 +30,7 @@ port.on('message', (id: string) => {
   }
 
   async function judged(): Promise<Pick<Judged, 'holds'>> {
+    if (figure.necessary !== undefined && !(await figure.necessary())) return { holds: false };
     return { holds: figure.verdict === undefined ? (await figure.measure()).holds : await figure.verdict() };
   }
 });
