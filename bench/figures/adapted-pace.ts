@@ -155,9 +155,9 @@ const t6: Figure = {
     `its candidates. Means of ${SEEDS} runs.`,
   expected:
     'on the switch Q = 1 takes at most 5 % more than unpaced packets and than the wire, in a shift and in a total ' +
-    'exchange, and ' +
-    'Q = p takes p times as long as Q = 1 within 5 %; auto is within 5 % of the best of its candidates; in each run ' +
-    'it chooses unpaced, chunks or Q = 1 on the switch, and as many slots as processes send on the bus',
+    'exchange, and Q = p takes p times as long as Q = 1 within 5 %; auto is within 5 % of the best of its ' +
+    'candidates; in each run it chooses unpaced, chunks or Q = 1 on the switch, and as many slots as ' +
+    'processes send on the bus',
   schemes: [
     'src/bsp/delivery/pace-choices.ts',
     'src/providers/modelled/ethernet/ethernet-switch.ts',
@@ -235,15 +235,15 @@ const t6: Figure = {
         `where all should have them, and in ${sendersOn('switch')} on the switch, where none should`,
       holds: costs && slow && within && right,
       note:
-        `what fails is ${failing.join(' and ') || 'nothing'}. Where auto has cycles of p slots on the switch, its ` +
-        'slots are so short that a cycle takes a frame or less, as with Q = 1: that costs nothing. Where it has ' +
-        'Q = 1 on the bus, a slot is as long as the frames of all that send, which is the same pace. With processes ' +
-        `up to ${SKEW} µs apart, unpaced packets of a total exchange on 8 overflow ports of the switch, and TCP ` +
-        `waits: they take ${(apart[1].times[0] / apart[1].wire).toFixed(2)} times what the wire takes, with Q = 1 ` +
-        `${(apart[1].times[1] / apart[1].wire).toFixed(2)} times. Processes that write to sockets one target after ` +
-        'the other (blocks) overflow ports at any pace; the library sends a packet to each in turn (latin). The ' +
-        'criterion was changed: Q = 1 had to be within 5 % of unpaced packets, and was 6 % quicker; and auto ' +
-        'had no chunks to choose. The verdict is the same with both',
+        `what fails is ${failing.join(' and ') || 'nothing'}. Where auto has cycles of p slots on the switch, a ` +
+        'cycle takes a frame or less, as with Q = 1: that costs nothing. Where it has Q = 1 on the bus, a slot is as ' +
+        'long as the frames of all that send: the same pace. With processes up to ' +
+        `${SKEW} µs apart, unpaced packets of a total exchange on 8 overflow ports of the switch, and TCP waits: ` +
+        `${(apart[1].times[0] / apart[1].wire).toFixed(2)} times what the wire takes, ` +
+        `${(apart[1].times[1] / apart[1].wire).toFixed(2)} with Q = 1. Processes that write to sockets one target ` +
+        'after the other (blocks) overflow ports at any pace; the library sends a packet to each in turn (latin). ' +
+        'The criterion was changed, with the same verdict: Q = 1 had to be within 5 % of unpaced packets, and was ' +
+        '6 % quicker; auto had no chunks to choose',
     };
   },
   async verdict() {

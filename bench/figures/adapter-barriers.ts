@@ -85,8 +85,7 @@ const n1: Figure = {
   id: 'N1',
   claim:
     'the processor gives its adapter one entry for a barrier, whatever the number of nodes, and the adapters ' +
-    'exchange ' +
-    'the messages of the algorithm without acknowledgements',
+    'exchange the messages of the algorithm without acknowledgements',
   source: 'report on NIC-based barriers §4 to §7',
   caption:
     'What a barrier costs a processor, by the adapters’ protocol, by requests that wait, and by its own messages; ' +
@@ -125,8 +124,7 @@ const n1: Figure = {
       },
       measured:
         `a processor spends ${processor(adapter).map(show).join(', ')} µs a barrier on ${sizes.join(', ')} nodes ` +
-        `with ` +
-        `the adapters’ protocol, ${processor(waits).map(show).join(', ')} with requests that wait, ` +
+        `with the adapters’ protocol, ${processor(waits).map(show).join(', ')} with requests that wait, ` +
         `${processor(host).map(show).join(', ')} with its own messages; packets a node: ` +
         `${packets.map(show).join(', ')}`,
       holds:
@@ -136,8 +134,7 @@ const n1: Figure = {
         processor(host).every((time, k) => k === 0 || time > 1.2 * processor(host)[k - 1]),
       note:
         'with requests that wait, a processor rings a doorbell for each partner, and is told once; the fabric of ' +
-        'this ' +
-        'figure has the waits of the other network',
+        'this figure has the waits of the other network',
     };
   },
 };
@@ -229,12 +226,10 @@ const n4: Figure = {
   source: 'report on NIC-based barriers, figure 8',
   caption:
     'Barriers back to back: by requests that wait, by a tree of degree 4 and an exchange of processors with the ' +
-    'costs ' +
-    'of Elanlib. The line of the hardware is one number, fitted.',
+    'costs of Elanlib. The line of the hardware is one number, fitted.',
   expected:
     'the calibration: 5.60 µs within 5 % with both algorithms, the tree within 5 % of 13.89; the claims: from 4 ' +
-    'nodes ' +
-    'on hardware < adapter < tree, and pairwise exchange below dissemination on 3, 5, 6 and 7 nodes',
+    'nodes on hardware < adapter < tree, and pairwise exchange below dissemination on 3, 5, 6 and 7 nodes',
   schemes: FILES,
   async measure() {
     const fabric = fabricOf(QUADRICS);
@@ -271,8 +266,7 @@ const n4: Figure = {
       note:
         'pairwise exchange has two rounds more where the nodes are no power of two, and the report’s reason (that it ' +
         'copes with hot spots) names no cost that would outweigh them. Its factor of 2.48 compares an exchange ' +
-        'with a ' +
-        'tree; against an exchange of the processors there is less to gain',
+        'with a tree; against an exchange of the processors there is less to gain',
     };
   },
 };
@@ -293,8 +287,7 @@ const n5: Figure = {
   caption: 'The formula, and barriers of as many nodes on the modelled fabrics, with the hops of their switches.',
   expected:
     'the formula gives the printed numbers within 0.01 µs; simulated barriers of 1,024 nodes are within 10 % of ' +
-    'them; ' +
-    'each doubling from 8 nodes on adds the same within 15 %',
+    'them; each doubling from 8 nodes on adds the same within 15 %',
   schemes: FILES,
   async measure() {
     const sizes = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -360,8 +353,7 @@ const n6: Figure = {
     '1 ms) and host-based; and Nacks against how far apart ranks enter.',
   expected:
     'without losses no Nack, no packet more than the messages, and not slower by 0.1 % than if nobody ever asked; ' +
-    'all ' +
-    'barriers of 40 runs at each rate up to 0.2 end; at a loss of 0.001 the adapters are quicker than host-based',
+    'all barriers of 40 runs at each rate up to 0.2 end; at a loss of 0.001 the adapters are quicker than host-based',
   schemes: FILES,
   async measure() {
     const fabric = fabricOf(B);
@@ -403,10 +395,8 @@ const n6: Figure = {
       measured:
         `losses of ${losses.join(', ')}: ${time(soon).map(show).join(', ')} µs with Nacks after 0.1 ms, ` +
         `${time(late).map(show).join(', ')} after 1 ms, ${time(host).map(show).join(', ')} host-based; without ` +
-        `losses ` +
-        `${soon[0].nacks} Nacks and ${soon[0].packets} packets a barrier; ${recovered} runs with losses up to 0.2 ` +
-        `ended; ` +
-        `ranks that enter up to ${skews.at(-1)} µs apart send ${show(apart.at(-1)!.nacks)} Nacks a barrier`,
+        `losses ${soon[0].nacks} Nacks and ${soon[0].packets} packets a barrier; ${recovered} runs with losses up to ` +
+        `0.2 ended; ranks that enter up to ${skews.at(-1)} µs apart send ${show(apart.at(-1)!.nacks)} Nacks a barrier`,
       holds:
         soon[0].nacks === 0 &&
         soon[0].packets === 24 &&
@@ -416,8 +406,7 @@ const n6: Figure = {
       note:
         'the report measures no loss. Host-based, connections send again what is lost after the fabric’s ' +
         'retry.timeout, of which no source says anything. Nacks of ranks that enter apart are in vain: a receiver ' +
-        'cannot ' +
-        'tell late from lost',
+        'cannot tell late from lost',
     };
   },
 };
@@ -472,8 +461,7 @@ const o4: Figure = {
       note:
         'what is never hidden is the processor’s own part, telling the adapter and being told: ' +
         `${show(fabric.host.post + fabric.host.completion)} µs by the adapters’ protocol, more than a tenth of a ` +
-        `barrier ` +
-        'of 8 nodes',
+        'barrier of 8 nodes',
     };
   },
 };

@@ -136,15 +136,14 @@ export const b8: Figure = {
         `worst ${dearest.dearest.toFixed(3)}: ${named(dearest)}`,
       holds: worst.auto <= 1 + TOLERANCE,
       note:
-        'auto was changed after it had failed, with 1.056 at worst: it chose by the least of three tries, for ' +
-        'good. In the tries ' +
-        'processes read from each other in turns; some supersteps later they may get in each other’s way, so that ' +
-        'reading takes longer than it seemed to, and than packing. Now the way that was chosen is measured on, and ' +
-        `left when it is slower by ${100 * TOLERANCE} % than the other one was. Criterion changed: it was one start ` +
-        'of each; whether processes read in turns depends on fractions of a microsecond between them, and stays so ' +
-        'for some supersteps. Supersteps in which auto tries the other way cost what that way costs: three for each ' +
-        'kind of superstep (size of puts and volume, each to a power of two), and none where puts are below ' +
-        `${8 * LEAST_READ} bytes or a process sends less than 8 KiB`,
+        'auto was changed after it had failed, with 1.056 at worst: it chose by the least of three tries, for good. ' +
+        'Some supersteps after these, processes that read from each other in turns may get in each other’s way, so ' +
+        'that reading takes longer than packing. Now the way that was chosen is measured on, and left when it is ' +
+        `${100 * TOLERANCE} % slower than the other one was. The criterion was changed, too: it was one start of ` +
+        'each, and whether processes read in turns depends on fractions of a microsecond between them. Supersteps in ' +
+        'which auto tries the other way cost what that way costs: three for each kind of superstep (size of puts and ' +
+        `volume, each to a power of two), and none where puts are below ${8 * LEAST_READ} bytes or a process sends ` +
+        'less than 8 KiB',
     };
   },
 };

@@ -258,24 +258,20 @@ export const bspModels: readonly Figure[] = [
           `predictions of what an iteration takes without its arithmetic are off by ${rangeOf(signed[0])} in strips ` +
           `and by ${rangeOf(signed[1])} in squares, by ${percent(errors.reduce((a, b) => a + b) / errors.length)} in ` +
           `the mean; by more than ${percent(OFF)} in ${missed.join(' and ') || 'none'} (processes; points of a ` +
-          `side). ` +
-          `With the arithmetic they are off by ${percent(whole)} at most. Which of strips and squares is quicker is ` +
-          `predicted wrongly in ${otherOrder} of ${strips.length} cases. The results are ${verified ? '' : 'not '}` +
-          'those of one process',
+          `side). With the arithmetic they are off by ${percent(whole)} at most. Which of strips and squares is ` +
+          `quicker is predicted wrongly in ${otherOrder} of ${strips.length} cases. The results are ` +
+          `${verified ? '' : 'not '}those of one process`,
         holds: missed.length === 0 && otherOrder === 0 && verified,
         note:
           'the model counts words, and not to how many processes they go. On this network each of these costs a ' +
           'message at both ends: the words of a square on 16 processes, in four puts and with nothing else in the ' +
           `superstep, take ${toFour.map(show).join(', ')} µs to four processes and ${toOne.map(show).join(', ')} to ` +
-          `one (sides of ${sides.join(', ')} points), as the probe puts them. The criterion was changed: it was 15 % ` +
-          'of the whole iteration, most of which is arithmetic, charged at a known speed; that hid what the model ' +
-          'does not know. The paper gives no tolerance. The prediction was changed, too: it takes the words of the ' +
-          "process with most neighbours; the paper's 4n / √p words of a square are twice those of one of 2 × 2, " +
-          'which ' +
-          'has two neighbours. And puts are packed: with auto, the way that was quicker in the probe, to one ' +
-          'process, ' +
-          'was taken to two, where it is slower. g and l come from a probe in the same run, with puts as long as the ' +
-          'program’s. The seven supersteps before, in which links are made, are not timed',
+          `one (sides of ${sides.join(', ')} points), as the probe puts them. g and l are probed in the same run, ` +
+          'with puts as long as the program’s, packed as there; the seven supersteps in which links are made ' +
+          'are not timed. The paper gives no tolerance. The criterion was changed: it was 15 % of the whole ' +
+          'iteration, most of which is arithmetic at a known rate. The prediction was changed, too: it takes the ' +
+          "words of the process with most neighbours; the paper's 4n / √p words of a square are twice those of one " +
+          'of 2 × 2, which has two neighbours',
       };
     },
   },
@@ -408,24 +404,18 @@ export const bspModels: readonly Figure[] = [
           `${errors} results are wrong`,
         holds: holdsParameters && holdsGains && errors === 0,
         note:
-          '(a) g + pG adds up what processors do one after the other, but all processors of a node pack and place at ' +
-          "once: where that is much of a word's cost, as with InfiniBand, a flat program has less than g + pG. l + L " +
-          'is a synchronization within units and one between them; ours, of a flat program, has no levels, so that ' +
-          'its ' +
-          'messages between nodes are p times as many. (b) The cost functions say much for ' +
-          `${predictedMuch.join(', ') || 'none'}, which programs mostly do not show. In the graphs that is because ` +
-          'the functions leave constants out: programs of two levels have more waves, each of which waits for the ' +
-          'one ' +
-          'before. With waves and operations as the programs have them, the same parameters give ' +
-          `${ofWaves.join(', ')}. What still differs was not looked into. Products of matrices are bound by words ` +
-          `at this n; the paper's claim is of large ` +
-          `ones: by the functions the gain is below ${MUCH} from a side of ${large.join(', ')} on. The paper's ` +
-          'machines have Ethernet: here that is the same fabric with links of 100 Mbit/s, as its switched cluster ' +
-          'has ' +
-          `them, and its processors of ${SPEEDS.Ethernet} million operations a second. On InfiniBand ` +
-          `${SPEEDS.InfiniBand} million are ours. The criterion is the same; the speed on Ethernet was changed after ` +
-          `a first run with ${MFLOPS}. Flat processes are on nodes at random, as the paper assumes; all parameters ` +
-          `were probed with puts of ${GRAIN} words`,
+          '(a) g + pG adds up what processors do one after the other, but those of a node pack and place at once, so ' +
+          'that on InfiniBand a flat program has less. l + L is a synchronization within units and one between them; ' +
+          'ours, of a flat program, has no levels, and p times as many messages between nodes. (b) By the cost ' +
+          `functions two levels gain much in ${predictedMuch.join(', ') || 'none'}, in programs mostly not. In the ` +
+          'graphs that is because the functions leave constants out: programs of two levels have more waves, which ' +
+          'wait for each other. With waves and operations as the programs have them, the functions say ' +
+          `${ofWaves.join(', ')}; what still differs was not looked into. Products of matrices are bound by words ` +
+          `at this n; by the functions their gain is below ${MUCH} from a side of ${large.join(', ')} on. Ethernet ` +
+          'is the same fabric with links of 100 Mbit/s, as the paper’s switched cluster has them, and with its ' +
+          `processors of ${SPEEDS.Ethernet} million operations a second (changed after a first run with ${MFLOPS}); ` +
+          `on InfiniBand ${SPEEDS.InfiniBand} million are ours. Flat processes are on nodes at random, as the paper ` +
+          `assumes; all was probed with puts of ${GRAIN} words`,
       };
     },
   },

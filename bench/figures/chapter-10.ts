@@ -179,8 +179,7 @@ export const chapter10: readonly Figure[] = [
         note:
           'the criterion was changed: it compared the largest gain at any one size, which on PCI-X is that of 1 KiB. ' +
           `From 64 KiB on, where the bus sets the pace, the gain on PCI-X is ${largest(pciX, sizes, 65536)} %; ` +
-          `below, ` +
-          'the round trips of gets hide behind the puts, too. With posting, completion, adapter, ' +
+          'below, the round trips of gets hide behind the puts, too. With posting, completion, adapter, ' +
           'fetch and link times varied one at a time, the gain at 1 KiB stayed at 20 to 26 %, ' +
           'with more reads under way at 17 %',
       };
@@ -286,21 +285,18 @@ export const chapter10: readonly Figure[] = [
         note:
           'for puts it holds. The library folds no gets. What that would bring was measured with plain messages of ' +
           'one byte (PCI-Express and PCI-X). A request that waits until the target has posted, as here every access ' +
-          `does, gains ${gainsOf(own, 0)}; one that does not wait gains ${gainsOf(own, 1)}, since no post has to ` +
-          'come ' +
-          'first. The first loses, since a read and a folded request with its answer are two messages in a row each, ' +
-          'and an adapter answers the read sooner than a processor the request. What a read costs an adapter ' +
-          `(\`adapter.read\`, free) is ${show(own[0].read)} µs here. The dissertation’s own get takes ` +
-          `${GET_OVER_PUT.toFixed(2)} µs longer than its put (figure 7.3a, on other adapters, in which epoch it does ` +
-          `not say). With reads that make it so ${raised
+          `does, gains ${gainsOf(own, 0)}: an adapter answers a read sooner than a processor a request. One that ` +
+          `does not wait gains ${gainsOf(own, 1)}. A read costs an adapter ${show(own[0].read)} µs here ` +
+          `(\`adapter.read\`, free); the dissertation’s own get takes ${GET_OVER_PUT.toFixed(2)} µs longer than its ` +
+          `put (figure 7.3a, on other adapters, in which epoch it does not say). With reads that make it so ${raised
             .map(
               ({ where, all }) =>
                 `${where} (${all.map(({ read }) => read.toFixed(1)).join(' and ')} µs), the request that waits gains ` +
-                `${gainsOf(all, 0)}, the one that does not ${gainsOf(all, 1)}`,
+                `${gainsOf(all, 0)}, the other one ${gainsOf(all, 1)}`,
             )
-            .join('; ')}. The printed 42 %, within a quarter, is ${reached(0)} by a request that waits, since the ` +
-          `post, the request and its answer are three messages in a row, as many as without folding, and ` +
-          `${reached(1)} by one that does not; the dissertation does not say which its library has`,
+            .join('; ')}. The printed 42 %, within a quarter, is ${reached(0)} by the one that waits (post, request ` +
+          `and answer are three messages in a row, as many as without folding) and ${reached(1)} by the other one; ` +
+          'the dissertation does not say which its library has',
       };
     },
   },

@@ -92,15 +92,12 @@ export const factorizations: readonly Figure[] = [
         factor: above.length === 0,
         note:
           `${above.length === 0 ? '' : `that is more than the dissertation's most at ${above.join(', ')}. `}` +
-          'The dissertation does not say how fast its processors compute. The faster, the smaller the gain: with ' +
-          `${rates.join(' and ')} GFLOP/s it is ${percent(atRates)} % (n = 2048, 8 processes). With ` +
-          `${NEAR_PEAK}, near ` +
-          `the peak of a core of 2.33 GHz, it is ${percent(atPeak[0])} % (n = 2048) and ${percent(atPeak[1])} % ` +
+          'The dissertation does not say how fast its processors compute, and the faster, the smaller the gain: with ' +
+          `${rates.join(' and ')} GFLOP/s it is ${percent(atRates)} % (n = 2048, 8 processes). With ${NEAR_PEAK}, ` +
+          `near the peak of a core of 2.33 GHz, it is ${percent(atPeak[0])} % (n = 2048) and ${percent(atPeak[1])} % ` +
           `(n = 3000) on ${fewAndMany.join(' and ')} processes: ${inRange} of these 4 are in the printed ranges. So ` +
-          'the rate explains a part, and one rate for all points was not found. ' +
-          'What else does is open. The program was ' +
-          `changed to the dissertation's, whose pattern of gets is known from table 5.1 (${fetched} gets with blocks ` +
-          'of 128 on 8 processes)',
+          'the rate explains a part; what else does is open. The program was changed to the dissertation’s, whose ' +
+          `pattern of gets is known from table 5.1 (${fetched} gets with blocks of 128 on 8 processes)`,
       };
     },
   },

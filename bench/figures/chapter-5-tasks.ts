@@ -113,12 +113,10 @@ export const sharedTasks: Figure = {
       holds,
       note:
         'the dissertation gives no size of the put, which decides: two-sided sends a small put and its lock in one ' +
-        `message (on 4 × ${JUDGED_FROM} with 1K a task takes ${show(twoSided)} µs with it and ${show(hybrid)} with ` +
-        'hybrid, the mean). With fewer ' +
-        `processes, which are not judged, hybrid is the fastest ${told(false)}. There most locks are between nodes; ` +
-        'on 4 × 1 all are, and hybrid locks as one-sided does. The criterion was changed twice: it asked for one of ' +
-        `two sizes in one run without jitter, where leaders that contend fall into step; then for all numbers of ` +
-        'processes, with three seeds',
+        `message (on 4 × ${JUDGED_FROM} with 1K ${show(twoSided)} µs a task, hybrid ${show(hybrid)}). With fewer ` +
+        `processes, which are not judged, hybrid is the fastest ${told(false)}: there most locks are between nodes. ` +
+        'The criterion was changed twice: it asked for one of two sizes in one run without jitter, where leaders ' +
+        'that contend fall into step; then for all numbers of processes, with three seeds',
     };
   },
 };

@@ -197,8 +197,7 @@ export const chapter7: readonly Figure[] = [
         note:
           `the gap grows as drawn, in updates a second; as a factor it is ${show(Math.min(...ratios))} to ` +
           `${show(Math.max(...ratios))}, because two epochs replace one. A rank updates its own words without a ` +
-          'call, ' +
-          "as in HPCC's own program; an earlier version called the library for them",
+          "call, as in HPCC's own program; an earlier version called the library for them",
       };
     },
   },
@@ -298,8 +297,7 @@ export const chapter7: readonly Figure[] = [
           `${slower === '' ? '' : `with ${slower} processes direct is slower. `}` +
           'direct takes no lock (NO_CHECK): an exclusive one of its own would cost two more round trips. Program and ' +
           "criterion were changed: a rank updates its own words without a call, as in HPCC's own program, and the " +
-          'lead ' +
-          'has to grow in updates a second, not as a factor',
+          'lead has to grow in updates a second, not as a factor',
       };
     },
   },
@@ -329,8 +327,7 @@ export const chapter7: readonly Figure[] = [
           'twice as many as there would be in equal shares. ' +
           `${crossed === undefined ? '' : `From ${crossed} processes on direct is faster. `}` +
           'The program was changed: it gave each rank an equal share of the room (as O.3 does), so that packed ' +
-          'became ' +
-          'slower with more processes by itself',
+          'became slower with more processes by itself',
       };
     },
   },
@@ -358,9 +355,8 @@ export const manyProcesses: Figure = {
       holds: factors.at(-1)! < 1 && grows(factors.map((factor) => -factor)),
       note:
         'a rank has a bin for each other one, with room for 1,024 updates in all, so that packs are shorter with ' +
-        'more ' +
-        "processes; D7.5 has one pool, as HPCC's own program. The figure takes ten minutes, so it is measured only " +
-        'when it is named (`npm run figures -- --only O.3`)',
+        "more processes; D7.5 has one pool, as HPCC's own program. The figure takes ten minutes, so it is measured " +
+        'only when it is named (`npm run figures -- --only O.3`)',
     };
   },
 };

@@ -233,11 +233,9 @@ export const assisted: readonly Figure[] = [
         note:
           'where computation hides all gets, the ways differ only by what each costs the processors of the target: ' +
           'two processes leave the helper none, so that a get that is served interrupts a computation. Two things ' +
-          'that ' +
-          'decide are not known. The dissertation gives no rate of the arithmetic, which is charged at ' +
+          'that decide are not known. The dissertation gives no rate of the arithmetic, which is charged at ' +
           `${PRODUCT_GFLOPS} GFLOP/s a process; with ${PEAK_GFLOPS}, the peak of its processors, host-assisted is ` +
-          'the ' +
-          `fastest, of the orders up to ${PEAK_ORDERS.at(-1)}, ${peak.join(' and ')}. And its largest chunk ` +
+          `the fastest, of the orders up to ${PEAK_ORDERS.at(-1)}, ${peak.join(' and ')}. And its largest chunk ` +
           '"was determined dynamically, depending on memory availability and the number of processors", from 128 on; ' +
           `here it has ${PANEL} columns always. An earlier version had 8 nodes with one process, orders up to 512, ` +
           'and 1 GFLOP/s',

@@ -237,10 +237,8 @@ export const chapter8: readonly Figure[] = [
           `${ENTRY.join(' and ')} µs, the ends of its range, the lead is ` +
           `${byEntry.map((lead) => lead.toFixed(2)).join(' and ')}. Criterion changed: on PCI-Express 5 times were ` +
           'enough, which is 31 % less than printed, while PCI-X had a quarter; both have a quarter now. `pack` ' +
-          'pays a ' +
-          'price for ' +
-          'each byte that it copies, whatever the caches hold, although the puts are of the same columns again and ' +
-          'again',
+          'pays a price for each byte that it copies, whatever the caches hold, although the puts are of ' +
+          'the same columns again and again',
       };
     },
   },
@@ -337,15 +335,13 @@ export const chapter8: readonly Figure[] = [
           ].join('; ')}`,
         holds: columns && blocks,
         note:
-          'criterion changed: it compared only the smallest and the largest size, and a rise between them passed. ' +
-          'The ' +
-          'diagonals are the program of the dissertation, which gives no size of a block. There each block adds as ' +
-          'much to the layout as to the put. So the share of the layout cannot fall with the size, as long as a ' +
-          'layout is one message whose bytes cost what others cost. Above 8 KiB the cache of this library keeps no ' +
-          'layout, and saves nothing. Columns have two lengths here and begin at irregular places, so that their ' +
-          'layout is a list with a place and a length for each piece; a regular vector has nine words however many ' +
-          'pieces there are. The size of a block, and how a layout is listed, are ours, and decide how much it adds. ' +
-          'An earlier version sent places only, and had no diagonals',
+          'the diagonals are the program of the dissertation, which gives no size of a block. Each block adds as ' +
+          'much to the layout as to the put, so the share of the layout cannot fall with the size, as long as its ' +
+          'bytes cost what others cost; above 8 KiB the cache of this library keeps no layout. Columns have two ' +
+          'lengths here and begin at irregular places, so that their layout is a list with a place and a length for ' +
+          'each piece; a regular vector has nine words however many pieces there are. The size of a block, and how a ' +
+          'layout is listed, are ours, and decide. Changed: the criterion compared only the smallest and the largest ' +
+          'size, and a rise between them passed; a first version sent places only, and had no diagonals',
       };
     },
   },

@@ -202,24 +202,20 @@ export const kernels: readonly Figure[] = [
         holds: parts.every(([, holds]) => holds),
         note:
           'MG alone decides the verdict: that CG gains less than MG became a criterion after its times had been ' +
-          'seen. Messages cost here what GM, the network’s own library, costs: what MPICH-GM spent on each besides ' +
-          'is not published; if they cost more, puts would gain more. A blocking put waits for its acknowledgement, ' +
-          'and its ' +
-          'notification is a request of its own. That takes longer than a short message, of which coarse grids have ' +
-          `many: in class S on ${VERIFIED_RANKS} ranks blocking puts take ` +
+          'seen. Messages cost here what GM costs; what MPICH-GM spent besides is not published, and puts would gain ' +
+          'more by it. A blocking put waits for its acknowledgement, and its notification is a second request: more ' +
+          `than a short message, of which coarse grids have many (class S on ${VERIFIED_RANKS} ranks: ` +
           both
-            .map(({ kernel, small }) => `${change(less([small.messages], [small.blocking])[0])} (${kernel})`)
-            .join(' and ') +
-          ". The library's send copies long messages, where MPI's does not: against messages without those copies, " +
-          'blocking puts take ' +
-          `${both.map(({ kernel, uncopied }) => `${range(uncopied)} % less (${kernel})`).join(' and ')}. ` +
-          'It also never waits, so that the program has each long message answered before it computes on. The rate ' +
-          `of the arithmetic, ${GFLOPS} GFLOP/s a process as LU's, is not printed, and decides, too. A rank that had ` +
-          `nothing else to do would take ${range(first.most)} % less time than with messages (MG) and ` +
-          `${range(second.most)} % less (CG)${unreachable}. More can be gained only if the arithmetic takes less or ` +
-          `messages cost more. With ${FASTER} GFLOP/s it takes ${range(faster.most)} % less (MG): blocking puts then ` +
+            .map(({ kernel, small }) => `${change(less([small.messages], [small.blocking])[0])} in ${kernel}`)
+            .join(', ') +
+          "). The library's send copies long messages and does not wait, MPI's waits and does not copy: against " +
+          'messages without copies blocking puts take ' +
+          `${both.map(({ kernel, uncopied }) => `${range(uncopied)} % less (${kernel})`).join(' and ')}. The rate of ` +
+          `the arithmetic, ${GFLOPS} GFLOP/s as LU's, is not printed, and decides, too: a rank with nothing else to ` +
+          `do would take ${range(first.most)} % less time than with messages (MG) and ${range(second.most)} % less ` +
+          `(CG)${unreachable}. With ${FASTER} GFLOP/s it would take ${range(faster.most)} % less (MG), blocking puts ` +
           `take ${range(faster.blocking)} % less than messages, and non-blocking ones ${range(faster.further)} % ` +
-          `less than blocking ones, so that the rate alone does ${rateDoes ? '' : 'not '}make MG as claimed`,
+          `less than those: the rate alone does ${rateDoes ? '' : 'not '}make MG as claimed`,
       };
     },
   },

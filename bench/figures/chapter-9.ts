@@ -195,8 +195,7 @@ export const chapter9: readonly Figure[] = [
         },
         measured:
           `direct hides at least ${Math.min(...from(direct, LARGE)).toFixed(2)} % from ${sizeName(LARGE)} bytes ` +
-          'on. Buffered hides ' +
-          `${range(upTo(buffered, SWITCH - 1), 1)} % below ${sizeName(SWITCH)}. Messages hide ` +
+          `on. Buffered hides ${range(upTo(buffered, SWITCH - 1), 1)} % below ${sizeName(SWITCH)}. Messages hide ` +
           `${range(upTo(messages, SWITCH), 1)} % up to ${sizeName(SWITCH)}, and ` +
           `${range(from(messages, SWITCH + 1), 1)} % above. As claimed: ${held.join(', ') || 'none'}` +
           `${failed.length === 0 ? '' : `; not: ${failed.join(', ')}`}`,
@@ -204,12 +203,9 @@ export const chapter9: readonly Figure[] = [
         note:
           'direct hides all but posting the request and taking its completion. The library buffers no get of ' +
           'consecutive bytes; `noncontiguous: pack` stands for it, where the processor of the target packs the ' +
-          'answer ' +
-          "into a message and the origin's unpacks it. From 16K bytes on that is a long message, whose handshake " +
-          'waits ' +
-          "for the origin's processor, as that of send and receive does. The figure was on InfiniBand first; only " +
-          'the ' +
-          "totals of this Myrinet's numbers have a source",
+          "answer into a message and the origin's unpacks it. From 16K bytes on that is a long message, whose " +
+          "handshake waits for the origin's processor, as that of send and receive does. The figure was on " +
+          "InfiniBand first; only the totals of this Myrinet's numbers have a source",
       };
     },
   },

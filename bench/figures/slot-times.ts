@@ -214,18 +214,15 @@ const t3: Figure = {
       note:
         'acknowledgements are a part of the cause: TCP sends again, after hundreds of milliseconds, what the bus has ' +
         'given up after 16 collisions, with acknowledgements on the bus or without. By datagrams times do not rise ' +
-        '(T5). It is the same without the library, where processes write to sockets: the highest mean is ' +
-        `${Math.max(...bareHumps.map(({ ofLeast }) => ofLeast)).toFixed(2)} times the least at most, and no more ` +
-        'than ' +
+        '(T5). Without the library, where processes write to sockets, it is the same: the highest mean is at most ' +
+        `${Math.max(...bareHumps.map(({ ofLeast }) => ofLeast)).toFixed(2)} times the least, and ` +
         `${Math.max(...bareHumps.slice(1).map(({ ofSilent }) => ofSilent)).toFixed(2)} times the highest one with ` +
-        `acknowledgements off the bus. Other TCPs (BSD’s, the paper’s timer of 200 ms alone, each segment ` +
+        'acknowledgements off the bus. Other TCPs (BSD’s, the paper’s timer of 200 ms alone, each segment ' +
         'acknowledged) move the best slots by up to ' +
-        `${Math.max(...variants.flatMap((one) => moved(one.best)))} µs. A superstep of the library ` +
-        'without a pace takes up to ' +
+        `${Math.max(...variants.flatMap((one) => moved(one.best)))} µs. Without a pace the library takes up to ` +
         `${Math.max(...found.map(({ spreads, bare }) => spreads[0].mean / bare[0].mean)).toFixed(2)} times as long ` +
-        'as ' +
-        'writes to sockets without one, since it has an answer for each eighth request. The paper’s times at p = 8 ' +
-        'and 1500 µs are above those of mpich, which is one write; here they are ' +
+        'as writes to sockets: it has an answer for each eighth request. The paper’s times at p = 8 and 1500 µs are ' +
+        'above those of mpich, which is one write; here they are ' +
         `${found[3].spreads[SLOTS.indexOf(DRAWN_AT)].mean < found[3].whole.mean ? 'below' : 'above'} it`,
     };
   },
@@ -323,8 +320,7 @@ const t4: Figure = {
       holds: found.every(t4Holds),
       note:
         'what fails is the deviation on 8 processes; no source gives the times of stack and driver on which it ' +
-        'depends. ' +
-        'Mpich 1.x is not known: it is said to have written all at once. One write takes ' +
+        'depends. Mpich 1.x is not known: it is said to have written all at once. One write takes ' +
         `${both(four.whole)} ms on 4 processes and ${both(eight.whole)} on 8, slots at best ` +
         `${both(four.least)} and ${both(eight.least)}. ` +
         'The paper says that all took less than 200 ms, but on 8 processes 24 packets of each take 230 ms at least',
