@@ -13,6 +13,7 @@ import { chapter4 } from './chapter-4.ts';
 import { factorizations } from './chapter-4-lu.ts';
 import { chapter5 } from './chapter-5.ts';
 import { chapter6 } from './chapter-6.ts';
+import { fenceArrivals } from './chapter-6-arrival.ts';
 import { haloFences } from './chapter-6-halo.ts';
 import { chapter7, manyProcesses } from './chapter-7.ts';
 import { chapter8 } from './chapter-8.ts';
@@ -41,7 +42,7 @@ interface Chapter {
 export const CHAPTERS: readonly Chapter[] = [
   { figures: [...chapter4, ...factorizations, ...contendedLocks], fabrics: ['infinihost-64'] },
   { figures: chapter5, fabrics: ['connectx-16-cores', 'infinihost-64'] },
-  { figures: [...chapter6, haloFences], fabrics: ['infinihost-64'] },
+  { figures: [...fenceArrivals, ...chapter6, haloFences], fabrics: ['infinihost-64'] },
   { figures: [...chapter7, manyProcesses], fabrics: ['infinihost-64'] },
   { figures: [...protocol, ...chapter8, ...assisted], fabrics: ['infinihost-express', 'infinihost-pci-x'] },
   { figures: [...chapter9, ...kernels], fabrics: ['myrinet-2000'] },

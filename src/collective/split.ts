@@ -84,7 +84,7 @@ function noNumbers(cause: unknown): boolean {
 }
 
 /** @param cause this rank's own error, if it has one */
-export function notMade(call: string, why: string, cause: unknown): RmaError {
+export function notMade(call: string, why: string, cause?: unknown): RmaError {
   return new RmaError(
     'ERR_SIZE',
     `${call}: no communicator was made, because ${why}`,

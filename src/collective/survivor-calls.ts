@@ -9,8 +9,16 @@ import type { CollectiveTurns } from './collective-turns.ts';
 import { allocateBarrier } from './communicator-barrier.ts';
 import type { PointToPoint } from './point-to-point.ts';
 import { type Failure, kept, Shrinking, type ShrinkStep } from './shrinking.ts';
+import { notMade } from './split.ts';
 import { SplitCalls } from './split-calls.ts';
 import { readFlag, Survivors } from './survivors.ts';
+
+interface MadeBefore {
+  readonly name: number;
+  /** Of the barrier; `undefined` where it needs none. */
+  readonly block: Block | undefined;
+  readonly failure: Failure | undefined;
+}
 
 /** `C`: the communicator, and those that are made of it. */
 export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCalls<C> {
@@ -71,7 +79,8 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
    * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on
    * with it.
    * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
-   * `ERR_COMM`, `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
+   * `ERR_COMM`, `ERR_SIZE` (at all ranks: one of them has no memory for it), `ERR_RMA_RANK_FAILED` (the others have
+   * declared this rank failed).
    */
   async shrink(options?: WaitOptions): Promise<C> {
     const wait = readWait('shrink', options);
@@ -117,22 +126,37 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
     return this.#shrinking;
   }
 
+  /** A number for the new communicator, and words for its barrier, whatever its size; or why there are none. */
+  #madeBefore(): MadeBefore {
+    let name = 0;
+    try {
+      name = this.nameSpaces();
+      return { name, block: allocateBarrier(this.job, this.size), failure: undefined };
+    } catch (error) {
+      return { name, block: undefined, failure: { error } };
+    }
+  }
+
   *#shrinkSteps(): Generator<ShrinkStep, C, Failure | undefined> {
     const { members } = this.#survivors;
     // An `agree` that was left: the others are beyond it.
-    const left = this.#survivors.leftOver;
-    if (left !== undefined) yield { operation: left, members, mayFail: false };
+    const leftOver = this.#survivors.leftOver;
+    if (leftOver !== undefined) yield { operation: leftOver, members, mayFail: false };
     for (;;) {
-      const agreement = this.#survivors.agreement('shrink', -1, this.nameSpaces());
+      // Made before the ranks agree who they are, as by `split`: all hear of it if one has nothing for it.
+      const own = this.#madeBefore();
+      const agreement = this.#survivors.agreement('shrink', own.failure === undefined ? -1 : 0, own.name);
       yield { operation: agreement, members, mayFail: false };
-      const { failed, number } = agreement.result;
-      const own = failed.includes(this.rank) ? this.members.failure() : undefined;
-      if (own !== undefined) throw own;
+      const { failed, number, flags } = agreement.result;
+      const left = failed.includes(this.rank) ? this.members.failure() : undefined;
+      if (left !== undefined || flags !== -1) own.block?.free();
+      if (left !== undefined) throw left;
+      if (flags !== -1) throw own.failure?.error ?? notMade('shrink', 'another rank has no memory or number for it');
       const part = this.makePart(this.group.exclude(failed), number);
       let operation: Operation | undefined;
       let failure: Failure | undefined;
       try {
-        operation = part.beginSetUp(allocateBarrier(this.job, part.size));
+        operation = part.beginSetUp(own.block);
       } catch (error) {
         failure = { error };
       }

@@ -1,4 +1,4 @@
-/** The words of a barrier that a rank has made for its part of a split: given back if there is no such part. */
+/** The words of a barrier that a rank has made for its part of a split, or those that go on: given back without one. */
 import { expect, test } from 'vitest';
 import { Communicator } from '../../src/collective/communicator.ts';
 import { controlBytes, formatControl, viewControl } from '../../src/job/control-region.ts';
@@ -67,6 +67,27 @@ test('where another rank has no memory', async () => {
   );
   await Promise.all(splits);
   expect(first.held()).toBe(0);
+});
+
+test('where another rank has no memory for those that go on', { timeout: 60_000 }, async () => {
+  const [first, second] = await makeWorlds();
+  second.refuse();
+  await Promise.all([
+    expect(first.world.shrink()).rejects.toMatchObject({
+      code: 'ERR_SIZE',
+      message: 'shrink: no communicator was made, because another rank has no memory or number for it',
+    }),
+    expect(second.world.shrink()).rejects.toThrow('Array buffer allocation failed'),
+  ]);
+  expect(first.held()).toBe(0);
+});
+
+test('they are kept by those that go on, until they are freed', async () => {
+  const ranks = await makeWorlds();
+  const parts = await Promise.all(ranks.map(({ world }) => world.shrink()));
+  expect(ranks.map(({ held }) => held())).toEqual([1, 1]);
+  await Promise.all(parts.map((part) => part.free()));
+  expect(ranks.map(({ held }) => held())).toEqual([0, 0]);
 });
 
 test('they are kept by the part, until it is freed', async () => {
