@@ -1,27 +1,12 @@
 /** The words of a barrier that a rank has made for its part of a split, or those that go on: given back without one. */
 import { expect, test } from 'vitest';
-import { Communicator } from '../../src/collective/communicator.ts';
-import { controlBytes, formatControl, viewControl } from '../../src/job/control-region.ts';
-import { Job } from '../../src/job/job.ts';
-import { openEmulator } from '../../src/providers/emulator/emulator-context.ts';
-import { createLocalFabric } from '../../src/providers/emulator/local-fabric.ts';
+import type { Communicator } from '../../src/collective/communicator.ts';
+import { makeLocalWorlds } from '../support/local-worlds.ts';
 
-const SIZE = 2;
-
-/** Ranks of one thread that share memory, each with how many blocks of words it holds. */
+/** Two ranks, each with how many blocks of words it holds. */
 async function makeWorlds(): Promise<{ world: Communicator; held: () => number; refuse: () => void }[]> {
-  const control = viewControl(new SharedArrayBuffer(controlBytes(SIZE)), SIZE);
-  formatControl(control);
-  const jobs = createLocalFabric(SIZE).map((fabric, rank) => {
-    const membership = {
-      ...{ rank, size: SIZE, control, context: openEmulator(fabric), distant: false, cores: SIZE, watched: true },
-      ...{ describe: (other: number) => `rank ${other}`, alive: () => true, leave: () => {} },
-    };
-    return new Job(membership, 60_000);
-  });
-  const worlds = await Promise.all(jobs.map((job) => Communicator.world(job, {})));
-  return worlds.map((world, rank) => {
-    const { blocks } = jobs[rank];
+  return (await makeLocalWorlds(2)).map(({ world, job }) => {
+    const { blocks } = job;
     const allocate = blocks.allocate.bind(blocks);
     let held = 0;
     let refuses = false;

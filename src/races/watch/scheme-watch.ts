@@ -71,6 +71,10 @@ class WatchedLock implements TargetLock {
     return this.#lock.tryAcquire(exclusive) && this.#acquired(exclusive);
   }
 
+  isHeldAlone(): boolean {
+    return this.#lock.isHeldAlone?.() ?? true;
+  }
+
   acquire(exclusive: boolean): Operation {
     const operation = this.#lock.acquire(exclusive);
     return {

@@ -114,6 +114,11 @@ class BesideAll implements TargetLock {
     return false;
   }
 
+  /** Whoever has the part's lock exclusively waits until no rank holds all parts. */
+  isHeldAlone(): boolean {
+    return this.#lock.isHeldAlone!() && this.#all.holders === 0;
+  }
+
   acquire(exclusive: boolean): Operation {
     const operation = this.#lock.acquire(exclusive);
     if (!exclusive) return operation;

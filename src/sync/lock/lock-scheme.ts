@@ -42,6 +42,11 @@ export interface TargetLock extends Deferrable {
    */
   attempt?(exclusive: boolean): Attempt;
   /**
+   * Whether a rank has it exclusively: now, or as the last `attempt` found it. One that waits to have it so has not,
+   * also at the head of the line, which keeps others out. Of dynamic windows' locks.
+   */
+  isHeldAlone?(): boolean;
+  /**
    * Leaves it to the operations under the lock to ask for it and to wait. The caller sees to the order of locks
    * (`RankLocks`).
    * @returns false if it has done nothing, and the caller waits

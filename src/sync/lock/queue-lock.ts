@@ -141,6 +141,10 @@ export class QueueLock implements TargetLock {
     return Atomics.compareExchange(words, WORD, found, EXCLUSIVE | this.#rank | kept) === found;
   }
 
+  isHeldAlone(): boolean {
+    return (Atomics.load(this.#words, WORD) & EXCLUSIVE) !== 0;
+  }
+
   release(exclusive: boolean): void {
     const before = Atomics.sub(this.#words, WORD, exclusive ? EXCLUSIVE | this.#rank : 1);
     if ((before & QUEUED) !== 0 && (exclusive || (before & HOLDERS) === 1)) this.#wakeQueued();

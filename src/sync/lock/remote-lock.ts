@@ -123,6 +123,8 @@ export class RemoteLock implements TargetLock {
   #issued = -1;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
+  /** WORD as attempts have found it. */
+  readonly #attempted: Pick<Acquisition, 'seen'> = { seen: undefined };
   /** Acquisitions that no call waits for any more and whose answers have not come. */
   #unsettled = 0;
 
@@ -191,7 +193,7 @@ export class RemoteLock implements TargetLock {
   }
 
   attempt(exclusive: boolean): Attempt {
-    const steps = this.#try(exclusive, true);
+    const steps = this.#try(exclusive, true, this.#attempted);
     const step = (): boolean => {
       if (attempt.acquired === undefined) {
         const { done, value } = steps.next();
@@ -212,6 +214,10 @@ export class RemoteLock implements TargetLock {
       isPolling: () => true,
     };
     return attempt;
+  }
+
+  isHeldAlone(): boolean {
+    return ((this.#attempted.seen ?? 0) & EXCLUSIVE) !== 0;
   }
 
   defer(exclusive: boolean): boolean {
@@ -280,17 +286,17 @@ export class RemoteLock implements TargetLock {
    * need not do so
    * @returns whether it has the lock
    */
-  *#try(exclusive: boolean, left = false, acquisition?: Acquisition): Generator<void, boolean> {
+  *#try(exclusive: boolean, left: boolean, look: Pick<Acquisition, 'seen'>): Generator<void, boolean> {
     if (exclusive) {
       const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
-      if (acquisition !== undefined) acquisition.seen = found;
+      look.seen = found;
       return found === 0 || (left && found === CLOSED && (yield* this.#tryLeft()));
     }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
       if (found === seen) return true;
-      if (acquisition !== undefined) acquisition.seen = found;
+      look.seen = found;
       if ((found & (EXCLUSIVE | CLOSED)) !== 0) return false;
       seen = found;
     }

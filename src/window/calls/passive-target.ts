@@ -212,14 +212,17 @@ export class PassiveTarget {
 
   /**
    * Takes the lock of this rank's own part if no other rank has it exclusively, without waiting for other ranks. Where
-   * it cannot be shared, it may be free nevertheless, and marked for one that has given up since. Errors: of a device.
-   * @returns what gives it back; `undefined` if a rank has it, or is next to have it
+   * it cannot be shared, it may be free nevertheless, and marked for one that has given up since; or others share it,
+   * and the mark is of one that waits for them: that one must not be waited for, nor does it have anything yet. Errors:
+   * of a device.
+   * @returns what gives back what was taken, if anything was; `undefined` if a rank has it exclusively
    */
   holdAtOnce(lock: TargetLock): (() => void) | undefined {
     const progress = this.#progress;
     const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
     do {
       for (const exclusive of [false, true]) if (this.#tryAtOnce(lock, exclusive)) return () => lock.release(exclusive);
+      if (lock.isHeldAlone?.() === false) return () => {};
     } while (progress.now() < deadline);
     return undefined;
   }

@@ -173,6 +173,10 @@ class RecordedLock implements TargetLock {
     return true;
   }
 
+  isHeldAlone(): boolean {
+    return this.#lock.isHeldAlone?.() ?? true;
+  }
+
   acquire(exclusive: boolean): Operation {
     const operation = this.#lock.acquire(exclusive);
     return {
