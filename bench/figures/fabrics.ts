@@ -14,7 +14,9 @@ export interface Change {
 }
 
 /** What a worker is told. */
-export type Changes = { readonly change: Change } | { readonly observed: 'measure' | 'verdict' };
+export type Changes =
+  /** `held`: without the change, all claims hold that are judged here. */
+  { readonly change: Change; readonly held: boolean } | { readonly observed: 'measure' | 'verdict' };
 
 /** Null in the main thread, undefined in workers that are told nothing. */
 const changes = workerData as Changes | null | undefined;
@@ -23,6 +25,10 @@ export const isJudged =
   changes !== null && changes !== undefined && ('change' in changes || changes.observed === 'verdict');
 /** As `infinihost-64 host.copy`; empty where nothing is recorded. */
 export const numbersRead = new Set<string>();
+
+/** Whether a part of a claim that is measured on this fabric alone holds as it did: another fabric has changed. */
+export const holdsStill = (name: string): boolean =>
+  changes !== null && changes !== undefined && 'change' in changes && changes.held && changes.change.fabric !== name;
 
 /** A fabric by its name, as this worker has it. */
 export function fabricOf(name: string): Fabric {

@@ -228,9 +228,10 @@ async function measureBatch({ change, ids }: Batch, steps: Steps, done: () => vo
     left.shift();
     done();
   };
+  const held = ids.every((id) => steps.first.get(id)!.outcome.holds);
   while (left.length > 0) {
     try {
-      await measureIn<Judged>([...left], { change }, (id, { holds }) => add(id, holds));
+      await measureIn<Judged>([...left], { change, held }, (id, { holds }) => add(id, holds));
     } catch {
       add(left[0], null);
     }
