@@ -141,8 +141,9 @@ export const automatic: Figure = {
       note:
         'when its window is made, auto measures what the fixed ways take between rank 0 and the last rank at some ' +
         'places of such a grid, and draws straight lines between them. A window with auto has a second connection, ' +
-        'which must be polled as well: that is what auto loses on the shortest transfers. The target waits in the ' +
-        'library, where `host-assisted` is the same as `sgrs`',
+        'which must be polled as well: that is what auto loses on the shortest transfers. What a look takes there ' +
+        '(`host.pollConnection`) has no source. The target waits in the library, where `host-assisted` is the same ' +
+        'as `sgrs`',
     };
   },
 };

@@ -39,7 +39,7 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   T5: 'finding',
   T6: 'finding',
   'O.1': 'finding',
-  'O.2': 'finding',
+  'O.2': 'machine',
   'O.4': 'machine',
 };
 
