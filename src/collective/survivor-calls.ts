@@ -2,7 +2,7 @@
  * The calls of a communicator whose ranks go on when others have failed (ULFM): what they agree on is in survivors.ts,
  * how a `shrink` goes on after a wait that ended early in shrinking.ts.
  */
-import type { RmaError } from '../errors.ts';
+import { RmaError } from '../errors.ts';
 import type { Block } from '../message/word-blocks.ts';
 import { abandonQuietly, type Operation, readWait, type WaitOptions } from '../wait/operation.ts';
 import type { CollectiveTurns } from './collective-turns.ts';
@@ -17,7 +17,10 @@ interface MadeBefore {
   readonly name: number;
   /** Of the barrier; `undefined` where it needs none. */
   readonly block: Block | undefined;
-  readonly failure: Failure | undefined;
+  /** What this rank has: `ALL_WELL`, or without what it lacks. */
+  readonly flags: number;
+  /** Why it lacks that. */
+  readonly cause: unknown;
 }
 
 /** `C`: the communicator, and those that are made of it. */
@@ -79,8 +82,8 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
    * `finalize` of this one then ends with the ranks of the new one. If a wait ends early, the next `shrink` goes on
    * with it.
    * Cost: some agreements (see `agree`), and that of `split`. Errors: `ERR_RMA_TIMEOUT`, the signal's reason,
-   * `ERR_COMM`, `ERR_SIZE` (at all ranks: one of them has no memory for it), `ERR_RMA_RANK_FAILED` (the others have
-   * declared this rank failed).
+   * `ERR_COMM`, `ERR_SIZE` (at all ranks: one of them has no memory for it, or could not set it up),
+   * `ERR_RMA_RANK_FAILED` (the others have declared this rank failed).
    */
   async shrink(options?: WaitOptions): Promise<C> {
     const wait = readWait('shrink', options);
@@ -129,11 +132,13 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
   /** A number for the new communicator, and words for its barrier, whatever its size; or why there are none. */
   #madeBefore(): MadeBefore {
     let name = 0;
+    let flags = ~NUMBER;
     try {
       name = this.nameSpaces();
-      return { name, block: allocateBarrier(this.job, this.size), failure: undefined };
-    } catch (error) {
-      return { name, block: undefined, failure: { error } };
+      flags = ~MEMORY;
+      return { name, block: allocateBarrier(this.job, this.size), flags: ALL_WELL, cause: undefined };
+    } catch (cause) {
+      return { name, block: undefined, flags, cause };
     }
   }
 
@@ -145,37 +150,59 @@ export abstract class SurvivorCalls<C extends SurvivorCalls<C>> extends SplitCal
     for (;;) {
       // Made before the ranks agree who they are, as by `split`: all hear of it if one has nothing for it.
       const own = this.#madeBefore();
-      const agreement = this.#survivors.agreement('shrink', own.failure === undefined ? -1 : 0, own.name);
+      const agreement = this.#survivors.agreement('shrink', own.flags, own.name);
       yield { operation: agreement, members, mayFail: false };
       const { failed, number, flags } = agreement.result;
       const left = failed.includes(this.rank) ? this.members.failure() : undefined;
-      if (left !== undefined || flags !== -1) own.block?.free();
+      if (left !== undefined || flags !== ALL_WELL) own.block?.free();
       if (left !== undefined) throw left;
-      if (flags !== -1) throw own.failure?.error ?? notMade('shrink', 'another rank has no memory or number for it');
+      if (flags !== ALL_WELL) throw whyNotMade(flags, own);
       const part = this.makePart(this.group.exclude(failed), number);
       let operation: Operation | undefined;
       let failure: Failure | undefined;
       try {
         operation = part.beginSetUp(own.block);
       } catch (error) {
+        own.block?.free();
         failure = { error };
       }
       if (operation !== undefined) {
         failure = yield { operation: kept(operation), members: part.members, mayFail: true };
         if (failure !== undefined) abandonQuietly(operation);
       }
-      const outcome = this.#survivors.agreement('shrink', failure === undefined ? -1 : 0, 0);
+      const isAgain = part.members.failure() !== undefined || part.failed.length > 0;
+      const how = failure === undefined ? ALL_WELL : isAgain ? ~AGAIN : ~SET_UP;
+      const outcome = this.#survivors.agreement('shrink', how, 0);
       yield { operation: outcome, members, mayFail: false };
-      if (outcome.result.flags === -1) {
+      if (outcome.result.flags === ALL_WELL) {
         this.#shrunk = part;
         return part;
       }
-      const isFailed = part.members.failure() !== undefined || part.failed.length > 0;
       part.leave(false);
-      // Where no rank has failed since, it would be so the next time.
-      if (failure !== undefined && !isFailed) throw failure.error;
+      // Where no rank has failed since, it would be so the next time: all end it.
+      if ((outcome.result.flags & SET_UP) === 0)
+        throw whyNotMade(outcome.result.flags, { flags: how, cause: failure?.error });
     }
   }
+}
+
+/** What the ranks agree on: flags that are taken away where something is missing. */
+const ALL_WELL = -1;
+const NUMBER = 1;
+const MEMORY = 2;
+/** A rank could not set it up, though none has failed; or since another one has failed. */
+const SET_UP = 4;
+const AGAIN = 8;
+
+/** At all ranks, where some cannot make it. @param flags of all @param own what was the matter with this one */
+function whyNotMade(flags: number, own: Pick<MadeBefore, 'flags' | 'cause'>): RmaError {
+  const isOwn = own.flags !== ALL_WELL;
+  const who = isOwn ? 'this rank' : 'another rank';
+  if ((flags & NUMBER) === 0) {
+    return isOwn ? (own.cause as RmaError) : new RmaError('ERR_COMM', `shrink: ${who} has no number for it left`);
+  }
+  const what = (flags & MEMORY) === 0 ? 'has no memory for it' : 'could not set it up';
+  return notMade('shrink', `${who} ${what}${own.cause instanceof Error ? `: ${own.cause.message}` : ''}`, own.cause);
 }
 
 /** Flags as they were given: as a boolean, or a number. */

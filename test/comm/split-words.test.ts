@@ -26,6 +26,11 @@ async function makeWorlds(): Promise<{ world: Communicator; held: () => number; 
   });
 }
 
+const because = (who: string) => ({
+  code: 'ERR_SIZE',
+  message: `shrink: no communicator was made, because ${who}`,
+});
+
 test('where the wait ends before the ranks know each other’s colors', async () => {
   const [first] = await makeWorlds();
   const controller = new AbortController();
@@ -58,13 +63,23 @@ test('where another rank has no memory for those that go on', { timeout: 60_000 
   const [first, second] = await makeWorlds();
   second.refuse();
   await Promise.all([
-    expect(first.world.shrink()).rejects.toMatchObject({
-      code: 'ERR_SIZE',
-      message: 'shrink: no communicator was made, because another rank has no memory or number for it',
-    }),
-    expect(second.world.shrink()).rejects.toThrow('Array buffer allocation failed'),
+    expect(first.world.shrink()).rejects.toMatchObject(because('another rank has no memory for it')),
+    expect(second.world.shrink()).rejects.toMatchObject(
+      because('this rank has no memory for it: Array buffer allocation failed'),
+    ),
   ]);
   expect(first.held()).toBe(0);
+});
+
+test('where another rank of those that go on cannot map what others have', { timeout: 60_000 }, async () => {
+  const [first, second] = await makeWorlds();
+  second.world.job.blocks.map = () => {
+    throw new RangeError('too many maps');
+  };
+  await Promise.all([
+    expect(first.world.shrink()).rejects.toMatchObject(because('another rank could not set it up')),
+    expect(second.world.shrink()).rejects.toMatchObject(because('this rank could not set it up: too many maps')),
+  ]);
 });
 
 test('they are kept by those that go on, until they are freed', async () => {

@@ -72,6 +72,36 @@ describe('by hand', () => {
     expect(behind.advance()).toBe(true);
   });
 
+  test('who joins those that share comes in beside them while one waits, and not when they are gone', () => {
+    const { ranks, words, woken } = makeLocks(4, 2);
+    ranks[0].all.tryAcquire();
+    const wait = ranks[1].each[0].acquire(true);
+    expect(wait.advance()).toBe(false);
+    const [lock] = ranks[2].each;
+    expect(lock.tryAcquire(false)).toBe(false);
+    expect(lock.tryJoin!()).toBe(true);
+    ranks[0].all.release();
+    expect(wait.advance()).toBe(false);
+    woken.clear();
+    lock.release(false);
+    expect(woken.has(1)).toBe(true);
+    expect(wait.advance()).toBe(true);
+    expect(lock.tryJoin!()).toBe(false);
+    ranks[1].each[0].release(true);
+    expect([...words].every((word) => word === 0)).toBe(true);
+    // Those of one part.
+    expect(ranks[0].each[0].tryAcquire(false)).toBe(true);
+    const next = ranks[1].each[0].acquire(true);
+    expect(next.advance()).toBe(false);
+    expect(lock.tryAcquire(false)).toBe(false);
+    expect(lock.tryJoin!()).toBe(true);
+    ranks[0].each[0].release(false);
+    expect(next.advance()).toBe(false);
+    lock.release(false);
+    expect(lock.tryJoin!()).toBe(false);
+    expect(next.advance()).toBe(true);
+  });
+
   test('nobody who comes to lock all overtakes one that stands in line', () => {
     const { ranks } = makeLocks(4, 2);
     ranks[0].each[0].tryAcquire(false);
@@ -122,6 +152,7 @@ class World {
   readonly #holders: Map<number, boolean>[];
   entries = 0;
   byWord = 0;
+  joined = 0;
 
   constructor(targets: number, woken: Set<number>, below: (n: number) => number) {
     this.woken = woken;
@@ -144,8 +175,8 @@ class World {
 }
 
 /**
- * A rank that takes the lock of all, by the word or one by one, or that of one part; that waits, gives up, sleeps, and
- * is woken.
+ * A rank that takes the lock of all, by the word or one by one, or that of one part, or joins those that have it; that
+ * waits, gives up, sleeps, and is woken.
  */
 class Rank implements Actor {
   readonly #rank: number;
@@ -190,13 +221,19 @@ class Rank implements Actor {
     const { below } = this.#world;
     const { all, each } = this.#locks;
     this.#left--;
-    const kind = below(3);
+    const kind = below(4);
     this.#exclusive = kind === 1;
     this.#want = kind === 0 ? each.map((_, target) => target) : [below(each.length)];
     if (kind === 0 && all.tryAcquire()) {
       this.#byWord = true;
       this.#world.byWord++;
       for (const target of this.#want.splice(0)) this.#has(target);
+    } else if (kind === 3) {
+      const [target] = this.#want.splice(0);
+      if (each[target].tryJoin!()) {
+        this.#world.joined++;
+        this.#has(target);
+      }
     } else if (kind > 0 && below(2) === 0 && each[this.#want[0]].tryAcquire(this.#exclusive)) {
       this.#has(this.#want.pop()!);
     }
@@ -252,7 +289,7 @@ class Rank implements Actor {
 
 describe('interrupted between any two atomic operations', () => {
   test('nobody enters who must not, and nobody sleeps for ever', () => {
-    let [entries, byWord] = [0, 0];
+    let [entries, byWord, joined] = [0, 0, 0];
     const property = fc.property(
       fc.integer({ min: 2, max: 6 }),
       fc.integer({ min: 1, max: 3 }),
@@ -266,6 +303,7 @@ describe('interrupted between any two atomic operations', () => {
         interleave(ranks, below, odds);
         entries += world.entries;
         byWord += world.byWord;
+        joined += world.joined;
         const stuck = ranks.flatMap(({ done }, rank) => (done ? [] : [rank]));
         expect(stuck, 'these ranks wait, asleep, for a lock that nobody holds').toEqual([]);
         // In the end all are free, whatever was given up.
@@ -281,5 +319,6 @@ describe('interrupted between any two atomic operations', () => {
     fc.assert(property, { numRuns: 4000, seed: seedOfRun() });
     expect(entries).toBeGreaterThan(4000);
     expect(byWord).toBeGreaterThan(1000);
+    expect(joined).toBeGreaterThan(1000);
   });
 });

@@ -28,7 +28,7 @@ class WatchedLock implements TargetLock {
   readonly #key: string;
   readonly #owner: number;
   readonly #lock: TargetLock;
-  readonly attempt?: (exclusive: boolean) => Attempt;
+  readonly attempt?: (exclusive: boolean, joins?: boolean) => Attempt;
 
   constructor(watch: RaceTeller, key: string, owner: number, lock: TargetLock) {
     this.#watch = watch;
@@ -36,8 +36,8 @@ class WatchedLock implements TargetLock {
     this.#owner = owner;
     this.#lock = lock;
     if (lock.attempt === undefined) return;
-    this.attempt = (exclusive) => {
-      const attempt = lock.attempt!(exclusive);
+    this.attempt = (exclusive, joins) => {
+      const attempt = lock.attempt!(exclusive, joins);
       return {
         get acquired() {
           return attempt.acquired;
@@ -71,8 +71,8 @@ class WatchedLock implements TargetLock {
     return this.#lock.tryAcquire(exclusive) && this.#acquired(exclusive);
   }
 
-  isHeldAlone(): boolean {
-    return this.#lock.isHeldAlone?.() ?? true;
+  tryJoin(): boolean {
+    return this.#lock.tryJoin!() && this.#acquired(false);
   }
 
   acquire(exclusive: boolean): Operation {

@@ -10,15 +10,15 @@
  * all parts any more. A rank that wants all parts adds itself to WORD if there is no WRITER. Otherwise it takes the
  * shared locks of all parts one by one, and stands in their lines.
  *
- * Exclusion. Both are additions to one word that tell what was there before: of two that come at once, the later one
- * sees the earlier one. The rank that wants all parts then takes itself away again; the other one waits until those
- * that hold all parts are gone. A rank that already is a WRITER has been one since before the last of them could come.
+ * Exclusion. A rank that wants all parts adds itself by a compare-and-swap from a word without a WRITER. A rank that
+ * wants one part for itself adds WRITER, by an addition that tells whether ranks hold all parts, and waits until they
+ * are gone. A rank that already is a WRITER has been one since before the last of them could come.
  *
  * No rank is overtaken for ever. While there is a WRITER no new rank comes in by the word, so those that hold all parts
- * become fewer as they unlock. (A rank that takes itself away again was there for a moment, and then stands in line
- * like all others.) So an exclusive lock that stands in line, or at its head, waits for those that already hold all
- * parts, and for those that its part's lock lets in before it. A rank that wants all parts stands in one line after the
- * other, as without this word (lock-all.ts).
+ * become fewer as they unlock. (One may come in beside them for a moment, `tryJoin`, and not when they are gone.) So an
+ * exclusive lock that stands in line, or at its head, waits for those that already hold all parts, and for those that
+ * its part's lock lets in before it. A rank that wants all parts stands in one line after the other, as without this
+ * word (lock-all.ts).
  *
  * No new deadlock. An exclusive lock waits for those that hold all parts, as it would if they held the shared lock of
  * its part.
@@ -26,7 +26,7 @@
  * No wake-up is lost: the last of those that hold all parts sees by its own subtraction whether there is a WRITER, and
  * a rank that waits became a WRITER before it looked.
  *
- * No overflow: a rank counts once for each kind, and jobs have 4,096 at most.
+ * No overflow: a rank counts once for each kind, and once while it joins; jobs have 4,096 at most.
  *
  * Memory order. A rank that leaves writes the word by an atomic read-modify-write, after all its other stores. A rank
  * that enters has read what was written there: by an atomic read-modify-write, or by an atomic load after one.
@@ -61,11 +61,22 @@ export class AllLock {
 
   /** Shares all parts, unless a rank has one of them for itself, or wants it. */
   tryAcquire(): boolean {
-    // So a rank that is refused is seldom counted even for a moment.
-    if (this.#words[WORD] >= WRITER) return false;
-    if (Atomics.add(this.#words, WORD, 1) < WRITER) return true;
-    this.release();
+    let seen = Atomics.load(this.#words, WORD);
+    while (seen < WRITER) {
+      const found = Atomics.compareExchange(this.#words, WORD, seen, seen + 1);
+      if (found === seen) return true;
+      seen = found;
+    }
     return false;
+  }
+
+  /** Shares all parts beside those that hold them, also while a rank wants one for itself and waits for them. */
+  tryJoin(): boolean {
+    for (;;) {
+      const found = Atomics.load(this.#words, WORD);
+      if ((found & HOLDERS) === 0) return false;
+      if (Atomics.compareExchange(this.#words, WORD, found, found + 1) === found) return true;
+    }
   }
 
   release(): void {
@@ -101,6 +112,8 @@ export class AllLock {
 class BesideAll implements TargetLock {
   readonly #lock: TargetLock;
   readonly #all: AllLock;
+  /** It has joined those that hold all parts, and is none of those that hold this one. */
+  #isOfAll = false;
 
   constructor(lock: TargetLock, all: AllLock) {
     this.#lock = lock;
@@ -115,8 +128,10 @@ class BesideAll implements TargetLock {
   }
 
   /** Whoever has the part's lock exclusively waits until no rank holds all parts. */
-  isHeldAlone(): boolean {
-    return this.#lock.isHeldAlone!() && this.#all.holders === 0;
+  tryJoin(): boolean {
+    if (this.#lock.tryJoin!()) return true;
+    this.#isOfAll = this.#all.tryJoin();
+    return this.#isOfAll;
   }
 
   acquire(exclusive: boolean): Operation {
@@ -145,6 +160,11 @@ class BesideAll implements TargetLock {
   }
 
   release(exclusive: boolean): void {
+    if (this.#isOfAll) {
+      this.#isOfAll = false;
+      this.#all.release();
+      return;
+    }
     if (exclusive) this.#all.endWriting();
     this.#lock.release(exclusive);
   }

@@ -38,14 +38,15 @@ export interface TargetLock extends Deferrable {
   tryAcquire(exclusive: boolean): boolean;
   /**
    * As `tryAcquire`, for schemes whose answer takes a while: their `tryAcquire` may fail although the lock is free. In
-   * windows that are not dynamic, only shared locks are asked for like this.
+   * windows that are not dynamic, only shared locks are asked for like this, and none with `joins` (`tryJoin`).
    */
-  attempt?(exclusive: boolean): Attempt;
+  attempt?(exclusive: boolean, joins?: boolean): Attempt;
   /**
-   * Whether a rank has it exclusively: now, or as the last `attempt` found it. One that waits to have it so has not,
-   * also at the head of the line, which keeps others out. Of dynamic windows' locks.
+   * As `tryAcquire(false)`, and also beside those that share it while a rank waits for them to leave, and keeps others
+   * out: for a moment, in calls that must not wait for that rank. Of dynamic windows' locks; by requests, `attempt` with
+   * `joins`.
    */
-  isHeldAlone?(): boolean;
+  tryJoin?(): boolean;
   /**
    * Leaves it to the operations under the lock to ask for it and to wait. The caller sees to the order of locks
    * (`RankLocks`).

@@ -141,8 +141,14 @@ export class QueueLock implements TargetLock {
     return Atomics.compareExchange(words, WORD, found, EXCLUSIVE | this.#rank | kept) === found;
   }
 
-  isHeldAlone(): boolean {
-    return (Atomics.load(this.#words, WORD) & EXCLUSIVE) !== 0;
+  /** It counts as one of those that share it, so the head waits for it as for them. */
+  tryJoin(): boolean {
+    const words = this.#words;
+    for (;;) {
+      const found = Atomics.load(words, WORD);
+      if ((found & EXCLUSIVE) !== 0 || ((found & CLOSED) !== 0 && (found & HOLDERS) === 0)) return false;
+      if (Atomics.compareExchange(words, WORD, found, found + 1) === found) return true;
+    }
   }
 
   release(exclusive: boolean): void {

@@ -123,8 +123,6 @@ export class RemoteLock implements TargetLock {
   #issued = -1;
   /** A ticket that this rank has given up and that may still stand in line. */
   #givenUp: number | undefined;
-  /** WORD as attempts have found it. */
-  readonly #attempted: Pick<Acquisition, 'seen'> = { seen: undefined };
   /** Acquisitions that no call waits for any more and whose answers have not come. */
   #unsettled = 0;
 
@@ -192,8 +190,8 @@ export class RemoteLock implements TargetLock {
     this.#issued = ticket === undefined ? this.#requests.issuedTo(this.#target) : -1;
   }
 
-  attempt(exclusive: boolean): Attempt {
-    const steps = this.#try(exclusive, true, this.#attempted);
+  attempt(exclusive: boolean, joins = false): Attempt {
+    const steps = this.#try(exclusive, true, joins);
     const step = (): boolean => {
       if (attempt.acquired === undefined) {
         const { done, value } = steps.next();
@@ -214,10 +212,6 @@ export class RemoteLock implements TargetLock {
       isPolling: () => true,
     };
     return attempt;
-  }
-
-  isHeldAlone(): boolean {
-    return ((this.#attempted.seen ?? 0) & EXCLUSIVE) !== 0;
   }
 
   defer(exclusive: boolean): boolean {
@@ -284,20 +278,21 @@ export class RemoteLock implements TargetLock {
   /**
    * @param left also takes a lock that is marked, though no rank has it or waits for it; a rank that will stand in line
    * need not do so
+   * @param joins also beside those that share it while the head of the line waits for them
    * @returns whether it has the lock
    */
-  *#try(exclusive: boolean, left: boolean, look: Pick<Acquisition, 'seen'>): Generator<void, boolean> {
+  *#try(exclusive: boolean, left = false, joins = false, acquisition?: Acquisition): Generator<void, boolean> {
     if (exclusive) {
       const found = yield* this.#swap(WORD, 0, EXCLUSIVE | this.#rank);
-      look.seen = found;
+      if (acquisition !== undefined) acquisition.seen = found;
       return found === 0 || (left && found === CLOSED && (yield* this.#tryLeft()));
     }
     let seen = 0;
     for (let tries = 0; tries < TRIES; tries++) {
       const found = yield* this.#swap(WORD, seen, seen + 1);
       if (found === seen) return true;
-      look.seen = found;
-      if ((found & (EXCLUSIVE | CLOSED)) !== 0) return false;
+      if (acquisition !== undefined) acquisition.seen = found;
+      if ((found & EXCLUSIVE) !== 0 || ((found & CLOSED) !== 0 && !(joins && found > CLOSED))) return false;
       seen = found;
     }
     return false;
@@ -316,7 +311,7 @@ export class RemoteLock implements TargetLock {
   *#acquire(exclusive: boolean, acquisition: Acquisition): Generator<void, void> {
     while (this.#unsettled > 0) yield;
     acquisition.begun = true;
-    if (yield* this.#try(exclusive, false, acquisition)) return;
+    if (yield* this.#try(exclusive, false, false, acquisition)) return;
     const ticket = yield* this.#enterLine();
     acquisition.ticket = ticket;
     yield* this.#standInLine(ticket, acquisition);

@@ -211,26 +211,24 @@ export class PassiveTarget {
   }
 
   /**
-   * Takes the lock of this rank's own part if no other rank has it exclusively, without waiting for other ranks. Where
-   * it cannot be shared, it may be free nevertheless, and marked for one that has given up since; or others share it,
-   * and the mark is of one that waits for them: that one must not be waited for, nor does it have anything yet. Errors:
-   * of a device.
-   * @returns what gives back what was taken, if anything was; `undefined` if a rank has it exclusively
+   * Takes the lock of this rank's own part if no other rank has it exclusively, without waiting for other ranks: beside
+   * those that share it, also while one waits for them. Where it cannot be shared it may be free nevertheless, and
+   * marked for one that has given up since. Errors: of a device.
+   * @returns what gives it back; `undefined` if a rank has it exclusively, or no rank has it and one is next
    */
   holdAtOnce(lock: TargetLock): (() => void) | undefined {
     const progress = this.#progress;
     const deadline = progress.now() + (lock.attempt === undefined ? REFUSED_MS : RELEASE_MS);
     do {
       for (const exclusive of [false, true]) if (this.#tryAtOnce(lock, exclusive)) return () => lock.release(exclusive);
-      if (lock.isHeldAlone?.() === false) return () => {};
     } while (progress.now() < deadline);
     return undefined;
   }
 
-  /** Takes a lock if it is free, without waiting for other ranks. Errors: of a device. */
+  /** Takes a lock exclusively, or joins those that share it, without waiting for other ranks. Errors: of a device. */
   #tryAtOnce(lock: TargetLock, exclusive: boolean): boolean {
-    const attempt = lock.attempt?.(exclusive);
-    if (attempt === undefined) return this.#tryAcquire(lock, exclusive);
+    const attempt = lock.attempt?.(exclusive, true);
+    if (attempt === undefined) return exclusive ? this.#tryAcquire(lock, true) : this.#tryJoin(lock);
     try {
       while (!this.#members.look(attempt)) this.#job.processor.letPass();
     } catch (error) {
@@ -238,6 +236,14 @@ export class PassiveTarget {
       throw error;
     }
     return attempt.acquired === true;
+  }
+
+  #tryJoin(lock: TargetLock): boolean {
+    try {
+      return lock.tryJoin!();
+    } catch (error) {
+      throw this.#members.explain(error);
+    }
   }
 
   // ---- unlock -------------------------------------------------------------------------------------------------------

@@ -157,14 +157,14 @@ class RecordedLock implements TargetLock {
   readonly #scope: number;
   /** Whose part it locks: a rank of the world. */
   readonly #owner: number;
-  readonly attempt?: (exclusive: boolean) => Attempt;
+  readonly attempt?: (exclusive: boolean, joins?: boolean) => Attempt;
 
   constructor(lock: TargetLock, recorder: Recorder, scope: number, owner: number) {
     this.#lock = lock;
     this.#recorder = recorder;
     this.#scope = scope;
     this.#owner = owner;
-    if (lock.attempt !== undefined) this.attempt = (exclusive) => lock.attempt!(exclusive);
+    if (lock.attempt !== undefined) this.attempt = (exclusive, joins) => lock.attempt!(exclusive, joins);
   }
 
   tryAcquire(exclusive: boolean): boolean {
@@ -173,8 +173,10 @@ class RecordedLock implements TargetLock {
     return true;
   }
 
-  isHeldAlone(): boolean {
-    return this.#lock.isHeldAlone?.() ?? true;
+  tryJoin(): boolean {
+    if (!this.#lock.tryJoin!()) return false;
+    this.#recorder.acquired(this.#scope, this.#owner, false, false);
+    return true;
   }
 
   acquire(exclusive: boolean): Operation {

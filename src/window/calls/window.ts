@@ -327,7 +327,7 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
    * device.
    *
    * Errors: `ERR_WIN`, `ERR_RMA_FLAVOR`, `ERR_BUFFER`, `ERR_RMA_ATTACH` (the memory is not attached, or a rank holds
-   * the lock of this rank's part exclusively).
+   * the lock of this rank's part exclusively, or no rank does and one is next to have it so).
    */
   detach(memory: TypedArray | RawMemory): void {
     const attachments = this.#attachments('detach');
@@ -336,15 +336,14 @@ export class Window<T extends TypedArray = TypedArray> extends Synchronization<T
     const { comm, makeLock } = this.#parts;
     // Ranks that share the lock need not come to this part, or to this memory: `lockAll` may last as long as the
     // window. They find what is detached by the directory, as in epochs without locks. One that has the lock alone has
-    // come for this part; another one that would have it so meanwhile waits for the end of this call, unless it waits
-    // for those that share it.
+    // come for this part; another one that would have it so meanwhile waits for the end of this call.
     const lock = this.#epochs.attempt(() => makeLock(comm.rank));
     const release = lock && this.#passive.holdAtOnce(lock);
     if (lock !== undefined && release === undefined) {
       throw new RmaError(
         'ERR_RMA_ATTACH',
-        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part exclusively, and may ` +
-          "be accessing it; detach after that rank's unlock",
+        `detach from ${this.#epochs.what}: a rank holds the lock of this rank's part exclusively, or is about to, ` +
+          "and may be accessing it; detach after that rank's unlock",
       );
     }
     try {
