@@ -235,9 +235,9 @@ const t6: Figure = {
         `where all should have them, and in ${sendersOn('switch')} on the switch, where none should`,
       holds: costs && slow && within && right,
       note:
-        `what fails is ${failing.join(' and ') || 'nothing'}. Where auto has cycles of p slots on the switch, a ` +
-        'cycle takes a frame or less, as with Q = 1: that costs nothing. Where it has Q = 1 on the bus, a slot is as ' +
-        'long as the frames of all that send: the same pace. With processes up to ' +
+        `what fails is ${failing.join(' and ') || 'nothing'}; times are as claimed. Where auto has cycles of p slots ` +
+        'on the switch, a cycle takes a frame or less, as with Q = 1: that costs nothing. Where it has Q = 1 on the ' +
+        'bus, a slot is as long as the frames of all that send: the same pace. With processes up to ' +
         `${SKEW} µs apart, unpaced packets of a total exchange on 8 overflow ports of the switch, and TCP waits: ` +
         `${(apart[1].times[0] / apart[1].wire).toFixed(2)} times what the wire takes, ` +
         `${(apart[1].times[1] / apart[1].wire).toFixed(2)} with Q = 1. Processes that write to sockets one target ` +

@@ -146,13 +146,13 @@ export const b8: Figure = {
       holds: cases.every(keepsUp),
       note:
         'auto was changed after it had failed, with 1.056 at worst: it chose by the least of three tries, for good. ' +
-        'Some supersteps after these, processes that read from each other in turns may get in each other’s way, so ' +
-        'that reading takes longer than packing. Now the way that was chosen is measured on, and left when it is ' +
-        `${100 * TOLERANCE} % slower than the other one was. The criterion was changed, too: it was one start of ` +
-        'each, and whether processes read in turns depends on fractions of a microsecond between them. Supersteps in ' +
-        'which auto tries the other way cost what that way costs: three for each kind of superstep (size of puts and ' +
-        `volume, each to a power of two), and none where puts are below ${8 * LEAST_READ} bytes or a process sends ` +
-        'less than 8 KiB',
+        'Some supersteps after the three tries, processes that read from each other in turns may get in each other’s ' +
+        'way, so that reading takes longer than packing. Now the way that was chosen is measured on, and left when ' +
+        `it is ${100 * TOLERANCE} % slower than the other one was. The criterion was changed, too: it was one start ` +
+        'of each, and whether processes read in turns depends on fractions of a microsecond between them. Supersteps ' +
+        'in which auto tries the other way cost what that way costs: three for each kind of superstep (size of puts ' +
+        `and volume, each to a power of two), and none where puts are below ${8 * LEAST_READ} bytes or a process ` +
+        'sends less than 8 KiB',
     };
   },
 };

@@ -404,18 +404,18 @@ export const bspModels: readonly Figure[] = [
           `${errors} results are wrong`,
         holds: holdsParameters && holdsGains && errors === 0,
         note:
-          '(a) g + pG adds up what processors do one after the other, but those of a node pack and place at once, so ' +
-          'that on InfiniBand a flat program has less. l + L is a synchronization within units and one between them; ' +
-          'ours, of a flat program, has no levels, and p times as many messages between nodes. (b) By the cost ' +
-          `functions two levels gain much in ${predictedMuch.join(', ') || 'none'}, in programs mostly not. In the ` +
-          'graphs that is because the functions leave constants out: programs of two levels have more waves, which ' +
-          'wait for each other. With waves and operations as the programs have them, the functions say ' +
-          `${ofWaves.join(', ')}; what still differs was not looked into. Products of matrices are bound by words ` +
-          `at this n; by the functions their gain is below ${MUCH} from a side of ${large.join(', ')} on. Ethernet ` +
-          'is the same fabric with links of 100 Mbit/s, as the paper’s switched cluster has them, and with its ' +
-          `processors of ${SPEEDS.Ethernet} million operations a second (changed after a first run with ${MFLOPS}); ` +
-          `on InfiniBand ${SPEEDS.InfiniBand} million are ours. Flat processes are on nodes at random, as the paper ` +
-          `assumes; all was probed with puts of ${GRAIN} words`,
+          '(a) g + pG adds up what processors do one after the other, but those of a node pack and place at the same ' +
+          'time, so that on InfiniBand a flat program has less. l + L is a synchronization within units and one ' +
+          'between them; ours, of a flat program, has no levels, and p times as many messages between nodes. (b) By ' +
+          `the paper’s own cost functions two levels gain much here in ${predictedMuch.join(', ') || 'none'}, in ` +
+          'programs mostly not. In the DAGs that is because the functions leave constants out: programs of two ' +
+          'levels have more waves, which wait for each other. With waves and operations as the programs have them, ' +
+          `the functions say ${ofWaves.join(', ')}; what still differs was not looked into. Products of matrices are ` +
+          `bound by words at this n; by the functions their gain is below ${MUCH} from a side of ${large.join(', ')} ` +
+          'on. Ethernet is the same fabric with links of 100 Mbit/s, as the paper’s switched cluster has them, and ' +
+          `with its processors of ${SPEEDS.Ethernet} million operations a second (changed after a first run with ` +
+          `${MFLOPS}); the ${SPEEDS.InfiniBand} million on InfiniBand are our choice. Flat processes are on nodes at ` +
+          `random, as the paper assumes; all was probed with puts of ${GRAIN} words`,
       };
     },
   },

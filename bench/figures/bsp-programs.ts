@@ -156,15 +156,14 @@ export const bspPrograms: readonly Figure[] = [
         holds: speedsUp && isAhead && errors === 0,
         note:
           "the Origin's speed-ups are pictures in the report, which its text lacks; here they are n_o + n_c·g + l of " +
-          "the programs' supersteps with its g and l of table 1, over the work of one processor. That g is of single " +
-          'words, and FFT and LU put in bulk: the Origin is taken for slower than it was, and no source gives its g ' +
-          `in bulk. If that were less by as much as the cluster’s (${OWN.fine} to ${OWN.bulk} operations), ours ` +
-          `would be above in ${beatenInBulk.length} of ${found.length} cases. The inner product is one superstep ` +
-          'with a word for each process, so l decides, and in operations table 1 gives the Origin the smaller one, ' +
-          '32,000 for 44,000: by its numbers the Origin speeds up more for every n. So two printed results ' +
-          "contradict each other in the BSP model, unless the Origin's supersteps cost more in programs. Processors " +
-          `compute ${MFLOPS} Mflop/s (table 1); the sizes of the data are ours. An earlier version had another ` +
-          'fabric, and judged from 2 nodes on',
+          "the programs' supersteps with its g and l of table 1, over the work of one processor. The inner product " +
+          'is one superstep with a word for each process, so l decides, and in operations table 1 gives the Origin ' +
+          'the smaller one, 32,000 for 44,000: by its numbers it speeds up more for every n. So two printed results ' +
+          "contradict each other in the BSP model, unless the Origin's supersteps cost more in programs. Its g is of " +
+          'single words, and FFT and LU put in bulk. With a g in bulk that is less by as much as the cluster’s ' +
+          `(${OWN.fine} to ${OWN.bulk} operations; no source gives it) ours would be above in ` +
+          `${beatenInBulk.length} of ${found.length} cases. Processors compute ${MFLOPS} Mflop/s (table 1); the ` +
+          'sizes of the data are ours. An earlier version had another fabric, and judged from 2 nodes on',
       };
     },
   },

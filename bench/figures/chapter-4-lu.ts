@@ -91,7 +91,7 @@ export const factorizations: readonly Figure[] = [
         holds: gains[0].every((gain) => gain >= 25) && gains[1].every((gain) => gain >= 58),
         factor: above.length === 0,
         note:
-          `${above.length === 0 ? '' : `that is more than the dissertation's most at ${above.join(', ')}. `}` +
+          `${above.length === 0 ? '' : `the gain is above the printed range at ${above.join(', ')}. `}` +
           'The dissertation does not say how fast its processors compute, and the faster, the smaller the gain: with ' +
           `${rates.join(' and ')} GFLOP/s it is ${percent(atRates)} % (n = 2048, 8 processes). With ${NEAR_PEAK}, ` +
           `near the peak of a core of 2.33 GHz, it is ${percent(atPeak[0])} % (n = 2048) and ${percent(atPeak[1])} % ` +

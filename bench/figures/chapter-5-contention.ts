@@ -170,8 +170,8 @@ export const lockContention: Figure = {
         `${ends.map(({ values }, k) => `${crossing(values)} if ${WAITER[k]}`).join(', ')}; with the queue lock, ` +
         `${crossing(queue.values)}. Nor does it say what a message within a node costs (here ` +
         `${show(2 * post! + latency)} µs one way), or an atomic operation by the adapter. Over the ranges of these ` +
-        `five numbers ${machines} machines were tried: hybrid and two-sided are the fastest where the claim says so ` +
-        `on ${fastest}, one-sided is the slowest everywhere on ${slowest[0]}, both on ${both[0]}. With this ` +
+        `five numbers ${machines} combinations were tried: hybrid and two-sided are the fastest where the claim says ` +
+        `so on ${fastest}, one-sided is the slowest everywhere on ${slowest[0]}, both on ${both[0]}. With this ` +
         `library's back-off one-sided takes ${show(patient.at(-1)!)} instead of ${show(oneSided.at(-1)!)} µs with 15 ` +
         `cores, and is the slowest everywhere on ${slowest[1]}, both on ${both[1]}. Criterion, locks and costs of ` +
         'messages were changed: hybrid had this library’s queue lock first, and one-sided its back-off',

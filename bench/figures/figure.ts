@@ -66,7 +66,7 @@ export interface Figure {
   /** Whether it holds, by those runs alone that decide it; where `measure` takes minutes, for sensitivity.ts. */
   readonly verdict?: () => Promise<boolean>;
   /**
-   * A part of what must come out, which takes little and does not: as long as it does not, nothing else decides. For
+   * A part of the criterion that is cheap to measure, and fails. While it fails, the claim cannot hold. For
    * sensitivity.ts, too.
    */
   readonly necessary?: () => Promise<boolean>;

@@ -334,8 +334,8 @@ export function describeSensitivity({ numbers, holds, flips, failed }: Sensitivi
 /** In few words: the numbers that change the verdict. */
 export function shortSensitivity(sensitivity: Sensitivity | undefined): string {
   if (sensitivity === undefined) return 'not tried';
-  const { numbers, flips } = sensitivity;
-  if (flips.length === 0) return `unchanged (${numbers})`;
+  const { numbers, flips, failed } = sensitivity;
+  if (flips.length === 0) return `unchanged (${numbers})${failed.length === 0 ? '' : `, ${failed.length} failed`}`;
   const labels = [...new Set(flips.map(({ number }) => `\`${number}\``))];
   return `changes with ${labels.length > NAMED ? `${labels.length} of ${numbers}` : labels.join(', ')}`;
 }

@@ -215,13 +215,13 @@ const t3: Figure = {
         'acknowledgements are a part of the cause: TCP sends again, after hundreds of milliseconds, what the bus has ' +
         'given up after 16 collisions, with acknowledgements on the bus or without. By datagrams times do not rise ' +
         '(T5). Without the library, where processes write to sockets, it is the same: the highest mean is at most ' +
-        `${Math.max(...bareHumps.map(({ ofLeast }) => ofLeast)).toFixed(2)} times the least, and ` +
+        `${Math.max(...bareHumps.map(({ ofLeast }) => ofLeast)).toFixed(2)} times the least, and at most ` +
         `${Math.max(...bareHumps.slice(1).map(({ ofSilent }) => ofSilent)).toFixed(2)} times the highest one with ` +
         'acknowledgements off the bus. Other TCPs (BSD’s, the paper’s timer of 200 ms alone, each segment ' +
         'acknowledged) move the best slots by up to ' +
         `${Math.max(...variants.flatMap((one) => moved(one.best)))} µs. Without a pace the library takes up to ` +
         `${Math.max(...found.map(({ spreads, bare }) => spreads[0].mean / bare[0].mean)).toFixed(2)} times as long ` +
-        'as writes to sockets: it has an answer for each eighth request. The paper’s times at p = 8 and 1500 µs are ' +
+        'as writes to sockets: each eighth request is answered. The paper’s times at p = 8 and 1500 µs are ' +
         'above those of mpich, which is one write; here they are ' +
         `${found[3].spreads[SLOTS.indexOf(DRAWN_AT)].mean < found[3].whole.mean ? 'below' : 'above'} it`,
     };

@@ -6,9 +6,9 @@
 
 /**
  * Why a claim does not hold. `program`: our program differs from the paper's, or the paper does not say what it is.
- * `machine`: a number of the machine decides, and no source gives it: with another from its range the verdict is
- * another. `model`: it leaves out a part of the machine, or of its software, that decides. `finding`: none of these;
- * the claim is contradicted.
+ * `machine`: a number of the machine decides, or does in part, and no source gives it: with another from its range the
+ * verdict is another, or nearer to the claim. `model`: it leaves out a part of the machine, or of its software, that
+ * decides. `finding`: none of these; the claim is contradicted.
  */
 export type WhyNot = 'program' | 'machine' | 'model' | 'finding';
 
@@ -28,7 +28,7 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   B3: 'machine',
   B4: 'model',
   B5: 'machine',
-  B7: 'machine',
+  B7: 'finding',
   M1: 'finding',
   M3: 'program',
   N4: 'finding',

@@ -43,8 +43,8 @@ export interface TargetLock extends Deferrable {
   attempt?(exclusive: boolean, joins?: boolean): Attempt;
   /**
    * As `tryAcquire(false)`, and also beside those that share it while a rank waits for them to leave, and keeps others
-   * out: for a moment, in calls that must not wait for that rank. Of dynamic windows' locks; by requests, `attempt` with
-   * `joins`.
+   * out: for a moment, in calls that must not wait for that rank. Of dynamic windows' locks; by requests, it is
+   * `attempt` with `joins`.
    */
   tryJoin?(): boolean;
   /**
