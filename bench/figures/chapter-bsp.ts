@@ -303,8 +303,8 @@ const b5: Figure = {
         `depends on what an entry costs the adapter (adapter.entry, ${fabric.adapter.entry} µs, free, 0.05 to 0.3): ` +
         `with ${ENTRY} zero-copy has ${ofCheap.join(', ')} times the baseline's g in puts of ` +
         `${ENTRY_GRAINS.join(', ')} words, and the lines cross where the paper has it. In puts of 64 words they ` +
-        'touch again: a chunk of 16 KiB has 32 entries, and its last read only 4 of them. Without lists each put is a ' +
-        'read, and in puts of 512 words takes ' +
+        'touch again: a chunk of 16 KiB has 32 entries, and its last read only 4 of them. Without lists each put is ' +
+        'a read, and in puts of 512 words takes ' +
         `${at512.map((g) => (512 * (g - packed[GRAINS.indexOf(512)])).toFixed(1)).join(', ')} µs longer than packed ` +
         `(by the start). Packed words are too cheap here, by g in bulk: ${bulk.toFixed(1)} ns, ` +
         `${printedBulk.toFixed(1)} by §4.1 (${PRINTED_BULK} operations, B6), with which zero-copy without lists ` +
