@@ -63,7 +63,10 @@ export interface Figure {
   /** It takes minutes: it is measured when `--only` names it, and else keeps what it has. */
   readonly long?: true;
   readonly measure: () => Promise<Outcome>;
-  /** Whether it holds, by those runs alone that decide it; where `measure` takes minutes, for sensitivity.ts. */
+  /**
+   * Whether it holds, by those runs alone that decide it, or by smaller ones if the note says so; where `measure` takes
+   * minutes, for sensitivity.ts.
+   */
   readonly verdict?: () => Promise<boolean>;
   /**
    * A part of the criterion that is cheap to measure, and fails. While it fails, the claim cannot hold. For

@@ -135,8 +135,8 @@ export abstract class QueuePairCore<
   readonly ring: WorkRequestRing;
   readonly #maxRecvWr: number;
   readonly #maxRecvSge: number;
-  /** Multicast groups that it is attached to: the text of their GIDs' words. */
-  readonly #groups = new Set<string>();
+  /** Multicast groups that it is attached to: the text of their GIDs' words. Most queue pairs have none. */
+  #groups: Set<string> | undefined;
   #destroyed = false;
 
   constructor(member: number, parts: QueuePairParts<Pd, Cq, Srq>) {
@@ -283,8 +283,9 @@ export abstract class QueuePairCore<
     const call = 'attach to a multicast group';
     const words = this.#groupWords(call, gid, lid);
     const key = words.join();
-    if (this.#groups.has(key)) return;
+    if (this.#groups?.has(key) === true) return;
     this.joinGroup(call, words, lid);
+    this.#groups ??= new Set();
     this.#groups.add(key);
   }
 
@@ -292,7 +293,7 @@ export abstract class QueuePairCore<
     const call = 'detach from a multicast group';
     const words = this.#groupWords(call, gid, lid);
     const key = words.join();
-    if (!this.#groups.has(key)) {
+    if (this.#groups?.has(key) !== true) {
       throw new RmaError('ERR_VERBS', `${call}: queue pair ${this.number} is not attached to ${gid} (EINVAL)`);
     }
     this.leaveGroup(call, words, lid);
@@ -335,7 +336,7 @@ export abstract class QueuePairCore<
 
   /** While it is attached to groups, it stays. */
   protected mustBeDetached(): void {
-    if (this.#groups.size === 0) return;
+    if (this.#groups === undefined || this.#groups.size === 0) return;
     throw new RmaError(
       'ERR_VERBS',
       `destroy a queue pair: queue pair ${this.number} is attached to ${this.#groups.size} multicast ` +
@@ -345,7 +346,7 @@ export abstract class QueuePairCore<
 
   /** The context ends, and with it all attachments. */
   forgetGroups(): void {
-    this.#groups.clear();
+    this.#groups?.clear();
   }
 
   #refuseWait(): never {

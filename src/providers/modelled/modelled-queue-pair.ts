@@ -23,7 +23,7 @@ import type { Sending } from './send-queue.ts';
 
 const ALL_REMOTE = Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 /** Most queue pairs of a large job never send anything, and few have many requests outstanding. */
-const FIRST_SLOTS = 4;
+const FIRST_SLOTS = 1;
 
 export class ModelledQueuePair
   extends QueuePairCore<ModelledPd, ModelledCompletionQueue, ModelledSharedReceiveQueue>

@@ -4,6 +4,8 @@ export class ByRank<T> {
   readonly #make: (rank: number) => T;
   readonly #ranks: number[] = [];
   readonly #all: T[] = [];
+  /** Whether ranks were added since these were in order. */
+  #unordered = false;
 
   constructor(make: (rank: number) => T) {
     this.#make = make;
@@ -17,22 +19,25 @@ export class ByRank<T> {
     return this.#made[rank];
   }
 
-  /** All that were made, in the order of ranks. */
+  /** All that were made, in the order of ranks. They are put in order here: of n ranks each is added in O(1). */
   get all(): readonly T[] {
+    if (this.#unordered) this.#order();
     return this.#all;
   }
 
   #add(rank: number): T {
     const entry = this.#make(rank);
     this.#made[rank] = entry;
-    let [at, end] = [0, this.#ranks.length];
-    while (at < end) {
-      const middle = (at + end) >>> 1;
-      if (this.#ranks[middle] < rank) at = middle + 1;
-      else end = middle;
-    }
-    this.#ranks.splice(at, 0, rank);
-    this.#all.splice(at, 0, entry);
+    if (rank < (this.#ranks.at(-1) ?? 0)) this.#unordered = true;
+    this.#ranks.push(rank);
+    this.#all.push(entry);
     return entry;
+  }
+
+  /** In place: who walks through them meanwhile misses none that was there. */
+  #order(): void {
+    this.#ranks.sort((a, b) => a - b);
+    for (const [i, rank] of this.#ranks.entries()) this.#all[i] = this.#made[rank]!;
+    this.#unordered = false;
   }
 }
