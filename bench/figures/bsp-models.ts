@@ -335,7 +335,7 @@ export const bspModels: readonly Figure[] = [
     source: 'Martin and Tiskin, sections 2 to 4',
     caption:
       'How many times longer flat programs take than those of two levels: ' +
-      '4 nodes of 4 processes, and 8 of 8 for matrix × matrix.',
+      '4 nodes of 4 processes, and 8 of 8 for matrix × matrix. Beside it, what a flat program finds as l and g.',
     expected:
       `l and g of flat programs within ${percent(NEAR)} of l + L and g + pG, on both networks; ` +
       `flat programs take less than ${MUCH} times as long as those of two levels, ` +
@@ -396,6 +396,20 @@ export const bspModels: readonly Figure[] = [
             { name: network, values: gains.map(({ measured }) => measured) },
             { name: `${network}, predicted`, values: gains.map(({ predicted }) => predicted), like: network },
           ]),
+          beside: {
+            kind: 'bars',
+            x: {
+              name: 'network, nodes × processes',
+              places: all.flatMap(({ network, probes }) =>
+                probes.map(({ machine: { p, q } }) => `${network}, ${q} × ${p}`),
+              ),
+            },
+            y: { name: 'of a flat program, as a multiple of what the paper says' },
+            series: (['l', 'g'] as const).map((what) => ({
+              name: what === 'l' ? 'l, of l + L' : 'g, of g + pG',
+              values: all.flatMap(({ probes }) => probes.map(({ found, said }) => found[what] / said[what])),
+            })),
+          },
         },
         measured:
           `(a) what a flat program sees, ${holdsParameters ? 'as claimed' : 'not as claimed'}: on 4 × 4 and 8 × 8 ` +

@@ -249,7 +249,7 @@ The columns of the table:
 
 - *shape*: whether what is quicker, where lines cross, and how times grow are as claimed. (f): the model was set by one
   of the paper's numbers, so that this number shows nothing. (c): criterion, program or machine was changed after a
-  first measurement; the note says how, or the history of [claims.json](claims.json).
+  first measurement; the note says how, or what \`git log\` has of [claims.json](claims.json).
 - *factor*: whether a number holds that the claim repeats from the paper, where the shape is judged without it.
 - *why not*:
   - \`finding\` (${countOf('finding')}): the program does what the paper describes, and the result contradicts it;
@@ -259,8 +259,9 @@ The columns of the table:
   - \`model\` (${countOf('model')}): the model leaves out a part of the machine, or of its software, that decides.
 - *other numbers*: whether the verdict on the shape changes if one of the numbers that
   [no source gives](guide/fabrics.md#fabrics) is 30 % less or more. *Unchanged (24)*: it was tried with 24 numbers, one
-  at a time: all without a source that the verdict, or the part of it that fails, uses. *Not tried*: the figure was
-  measured again since (\`npm run figures -- --sensitivity\` takes hours).
+  at a time: all without a source that the verdict, or the part of it that fails, uses. How fast processors compute is
+  no number of a fabric; notes say where it decides. *Not tried*: the figure was measured again since
+  (\`npm run figures -- --sensitivity\` takes hours).
 
 A fabric has the same numbers in all figures; a figure that varies one says so. \`npm run figures\` writes this page in
 a quarter of an hour on two cores: do not edit it. The measurements are the same on every machine. All values are in the

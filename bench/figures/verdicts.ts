@@ -24,7 +24,7 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   'D8.7': 'program',
   'D8.10': 'program',
   'D9.4': 'machine',
-  'D10.3': 'finding',
+  'D10.3': 'program',
   B3: 'machine',
   B4: 'model',
   B5: 'machine',
@@ -37,9 +37,10 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   T3: 'finding',
   T4: 'machine',
   T5: 'finding',
-  T6: 'finding',
+  T6: 'program',
   'O.1': 'finding',
   'O.2': 'machine',
+  'O.3': 'machine',
   'O.4': 'machine',
 };
 

@@ -10,7 +10,7 @@
  *
  * A get does not travel like that. Its answer would be one more message, made by a processor, where an adapter answers
  * the read; and `complete` does not wait for the notification that it would save (pscw-by-requests.ts). On the fabrics
- * of §10.3 a folded get took 16 to 25 % longer than a read.
+ * of §10.3 such a get takes 15 and 18 % longer than a read (figure D10.3 measures it with plain messages).
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import type { HeldOperation } from '../../transfer/schedule/held-operations.ts';
