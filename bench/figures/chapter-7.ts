@@ -347,9 +347,9 @@ export const chapter7: readonly Figure[] = [
         holds: narrows(judged) && narrows(longer),
         note:
           "as in HPCC's own program, the 1,024 updates ahead are one pool, and the fullest bucket is sent, which " +
-          'has twice as many as there would be in equal shares. Packed ones are messages: a connection that ten have come ' +
-          'by is one that every look looks at, for `host.pollConnection` (fitted to table 6.1), and where all are, ' +
-          'looks take longer than packs. So the gap narrows faster in longer programs. ' +
+          'has twice as many as there would be in equal shares. Packed ones are messages: a connection that ten have ' +
+          'come by is one that every look looks at, for `host.pollConnection` (fitted to table 6.1), and where all ' +
+          'are, looks take longer than packs. So the gap narrows faster in longer programs. ' +
           `${crossed === undefined ? '' : `From ${crossed} processes on direct is faster. `}` +
           'The program was changed: it gave each rank an equal share of the room, so that packed became slower with ' +
           'more processes by itself; and more updates were tried since',

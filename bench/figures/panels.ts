@@ -39,6 +39,10 @@ const besides =
     ];
   };
 
+/** What else was in the same runs, alone. */
+const other = ({ beside }: Chart, title: string, ...marks: readonly Mark[]): Panel[] =>
+  beside === undefined ? [] : [{ title, chart: beside, marks }];
+
 const value = (at: number, label: string): Mark => ({ kind: 'value', at, label: `paper: ${label}` });
 const range = (from: number, to: number, label: string): Mark => ({
   kind: 'range',
@@ -182,7 +186,10 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   services: (chart) => [...byFirst(chart), ...(chart.beside === undefined ? [] : byFirst(chart.beside))],
   B2: besides('by the relation', 'where messages are lost'),
   B3: besides('a word', 'a superstep'),
-  B7: (chart) => byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),
+  B7: (chart) => [
+    ...byName(chart, ([program, ...rest]) => [program, [program, ...rest].join(', ')]),
+    ...other(chart, 'against the Origin', { kind: 'value', at: 1, label: 'the Origin' }),
+  ],
   B8: (chart) => [
     ...byName(chart, (parts) => [parts.slice(0, 2).join(', '), parts.slice(2).join(', ')]).map((panel) =>
       marked(panel, { kind: 'value', at: 1.05, label: '5 % more' }),
@@ -198,6 +205,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
       chart: { ...panel.chart, x: { ...panel.chart.x, all: true } },
       marks: k === 0 ? [{ kind: 'range', from: -15, to: 15, label: 'within 15 %' }] : [],
     })),
+  M3: besides('programs', 'l and g'),
   N1: besides('time of a processor', 'packets of the protocol'),
   N2: (chart) => {
     const [together, apart] = besides('nodes begin at one time', 'by the adapters, nodes begin apart')(chart);
@@ -372,8 +380,12 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     value(90, 'buffered about 90 %'),
     place(16_384, 'messages drop beyond 16 KiB'),
   ),
-  'D9.4': (chart) =>
-    byFirst(chart).map((panel) => (panel.title === 'MG' ? marked(panel, range(10, 37, 'blocking 10 to 37 %')) : panel)),
+  'D9.4': (chart) => [
+    ...byFirst(chart).map((panel) =>
+      panel.title === 'MG' ? marked(panel, range(10, 37, 'blocking 10 to 37 %')) : panel,
+    ),
+    ...other(chart, 'non-blocking against blocking', range(5, 20, 'MG 5 to 20 %')),
+  ],
   'D10.1': schedules(
     'interleave',
     'gain (%)',
