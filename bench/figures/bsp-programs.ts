@@ -149,8 +149,8 @@ export const bspPrograms: readonly Figure[] = [
           ),
           beside: {
             kind: 'lines',
-            x: { name: 'data set', places: ['smallest', 'middle', 'largest'] },
-            y: { name: `speed-up on ${PRINTED_AT} nodes, over that of the Origin` },
+            x: { name: `data set, on ${PRINTED_AT} nodes`, places: ['smallest', 'middle', 'largest'] },
+            y: { name: 'speed-up over the Origin’s' },
             series: all.map((sizes) => ({
               name: sizes[0].name.split(',')[0],
               values: sizes.map(({ speedUps, origin }) => speedUps[at] / origin),
