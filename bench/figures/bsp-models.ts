@@ -398,17 +398,14 @@ export const bspModels: readonly Figure[] = [
           ]),
           beside: {
             kind: 'bars',
-            x: {
-              name: 'network, nodes × processes',
-              places: all.flatMap(({ network, probes }) =>
-                probes.map(({ machine: { p, q } }) => `${network}, ${q} × ${p}`),
-              ),
-            },
-            y: { name: 'of a flat program, as a multiple of what the paper says' },
-            series: (['l', 'g'] as const).map((what) => ({
-              name: what === 'l' ? 'l, of l + L' : 'g, of g + pG',
-              values: all.flatMap(({ probes }) => probes.map(({ found, said }) => found[what] / said[what])),
-            })),
+            x: { name: 'nodes × processes', places: all[0].probes.map(({ machine: { p, q } }) => `${q} × ${p}`) },
+            y: { name: 'found, over the paper’s' },
+            series: all.flatMap(({ network, probes }) =>
+              (['l', 'g'] as const).map((what) => ({
+                name: `${network}, ${what === 'l' ? 'l, over l + L' : 'g, over g + pG'}`,
+                values: probes.map(({ found, said }) => found[what] / said[what]),
+              })),
+            ),
           },
         },
         measured:

@@ -205,7 +205,11 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
       chart: { ...panel.chart, x: { ...panel.chart.x, all: true } },
       marks: k === 0 ? [{ kind: 'range', from: -15, to: 15, label: 'within 15 %' }] : [],
     })),
-  M3: besides('programs', 'l and g'),
+  M3: (chart) => {
+    const named = { ...chart, x: { ...chart.x, all: true } };
+    if (chart.beside === undefined) return alone()(named);
+    return [...byFirst(chart.beside), { title: 'programs', chart: named, marks: [] }];
+  },
   N1: besides('time of a processor', 'packets of the protocol'),
   N2: (chart) => {
     const [together, apart] = besides('nodes begin at one time', 'by the adapters, nodes begin apart')(chart);
