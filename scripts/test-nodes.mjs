@@ -13,9 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { help } from './explain.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Of each chapter, some that take little: locks, layouts, updates, fences, handles, schedules, random orders. */
+/** Of each chapter and paper, some that take little: locks, layouts, updates, fences, handles, schedules, supersteps. */
 const FIGURES =
-  'D4.1,D4.2,D4.3,D4.4,D5.1,D5.2,D5.6,D5.7,D6.3,D6.8,D7.1,D8.9,D9.1,D9.2,D10.2,D10.3,N1,N2,N3,N6,T1,T2,O.4';
+  'D4.1,D4.2,D4.3,D4.4,D5.1,D5.2,D5.6,D5.7,D6.3,D6.8,D7.1,D8.3,D8.5,D8.9,D9.1,D9.2,D10.2,D10.3,B1,M2,N1,N2,N3,N6,' +
+  'T1,T2,O.2,O.4';
 
 if (process.argv.includes('--help')) help(process.argv[1]);
 const args = process.argv.slice(2);
