@@ -64,18 +64,20 @@ describe('further entries of a request', () => {
   });
 });
 
-describe('a message of 10,000 bytes', () => {
-  const LONG = 10_000;
-  /** When its first packet has come, when the sender's adapter is free, and when the last byte is in memory. */
-  const run = (gathered: number, scattered: number): readonly number[] => {
-    const network = new Network(round, 2);
-    const came = network.depart(0, 0, 1, LONG, gathered);
-    return [came, network.freeToSend(0, LONG), network.arrive(came, 1, LONG, scattered, gathered)];
-  };
-  const expectTimes = (found: readonly number[], expected: readonly number[]): void => {
-    for (const [i, time] of expected.entries()) expect(found[i]).toBeCloseTo(time, 9);
-  };
+const LONG = 10_000;
 
+/** When its first packet has come, when the sender's adapter is free, and when the last byte is in memory. */
+function run(gathered: number, scattered: number, bytes = LONG): readonly number[] {
+  const network = new Network(round, 2);
+  const came = network.depart(0, 0, 1, bytes, gathered);
+  return [came, network.freeToSend(0, bytes), network.arrive(came, 1, bytes, scattered, gathered)];
+}
+
+function expectTimes(found: readonly number[], expected: readonly number[]): void {
+  for (const [i, time] of expected.entries()) expect(found[i]).toBeCloseTo(time, 9);
+}
+
+describe('a message of 10,000 bytes', () => {
   test('of one entry takes what its bytes take', () => {
     // send 1, fetch 0.5, a packet from memory 1, on the link 0.3 + 1, switch 0.2; receive 2, a packet to memory 1, rest
     // 9.
@@ -115,6 +117,13 @@ describe('a message of 10,000 bytes', () => {
     expect(last(51)).toBeCloseTo(last(1), 9);
     expect(last(201)).toBeCloseTo(2 + 20, 9);
   });
+});
+
+test('a message of one packet pays for its entries at both ends', () => {
+  // 200 further entries: 1 + 0.5 + 20 until it leaves, 1.5 on its way, 2 + 20 at the other end.
+  expectTimes(run(201, 201, 1000), [23, 21, 45]);
+  // Spread over ten packets, those of the sender and those of the receiver overlap.
+  expect(run(201, 201, 1000)[2]).toBeGreaterThan(run(201, 201, LONG)[2]);
 });
 
 test('entries without bytes take their time', () => {
