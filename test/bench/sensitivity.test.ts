@@ -16,8 +16,8 @@ describe.each(FABRICS)('%s', (name) => {
   it('has numbers without a source, and others', () => {
     const numbers = unsourced(name);
     expect(numbers).toContain('host.copy');
-    // Its authors have measured that, or its maker has.
-    expect(numbers.includes('host.post')).toBe(!['ethernet-100-switch', 'myrinet-2000'].includes(name));
+    // Its authors have measured that.
+    expect(numbers.includes('host.post')).toBe(name !== 'ethernet-100-switch');
     expect(numbers).not.toContain('node.ranks');
     // Sockets have no such limit: a provider on them does.
     expect(numbers.includes('adapter.maxMessage')).toBe(name.startsWith('ethernet-'));
