@@ -1,28 +1,13 @@
 /** What runs on libfabric over TCP, on the loopback interface: `npm run test:tcp`. */
 import { fileURLToPath } from 'node:url';
+import { ON_BOTH, ON_TCP } from './files.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 export default {
   root,
   test: {
-    include: [
-      'tcp',
-      'acknowledgements',
-      'notices',
-      'hostile',
-      'local-memory',
-      'batches',
-      'batches-under-way',
-      'verbs',
-      'windows',
-      'bsp',
-      'namespaces',
-      'cable',
-      'networks',
-      'calls',
-      'deferred-locks',
-    ].map((name) => `test/rdma/${name}.test.ts`),
+    include: [...ON_TCP, ...ON_BOTH],
     env: { ONESIDED_TEST_PROVIDER: 'libfabric' },
     pool: 'forks',
     maxWorkers: 1,
