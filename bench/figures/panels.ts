@@ -149,10 +149,9 @@ function vectors(
 
 /** D10: each bus, and what a schedule gains. */
 function schedules(
-  schedule: string,
   y: string,
   gain: (after: number, before: number) => number,
-  kinds: readonly string[],
+  after: readonly string[],
   printed: Readonly<Record<string, readonly Mark[]>>,
   marks: readonly Mark[] = [],
 ): Layout {
@@ -163,8 +162,8 @@ function schedules(
         chart,
         bus,
         y,
-        kinds.map((kind) =>
-          combined(chart, `${kind}${schedule}`, [`${bus}, ${kind}${schedule}`, `${bus}, ${kind}issue-order`], gain),
+        after.map((name) =>
+          combined(chart, name, [`${bus}, ${name}`, `${bus}, ${name.replace(/[^ ]+$/, 'issue-order')}`], gain),
         ),
         ...printed[bus],
       ),
@@ -391,18 +390,17 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
     ...other(chart, 'non-blocking against blocking', range(5, 20, 'MG 5 to 20 %')),
   ],
   'D10.1': schedules(
-    'interleave',
     'gain (%)',
     percentMore,
-    [''],
+    ['interleave'],
     { 'PCI-Express': [value(76, 'up to 76 %')], 'PCI-X': [value(8, 'up to 8 %')] },
     [value(1788, '1,788')],
   ),
-  'D10.2': schedules('gets-first', 'lower by (%)', percentLess, [''], {
+  'D10.2': schedules('lower by (%)', percentLess, ['gets-first'], {
     'PCI-Express': [value(40, 'up to 40 %')],
     'PCI-X': [value(20, 'up to 20 %')],
   }),
-  'D10.3': schedules('aggregate', 'lower by (%)', percentLess, ['put, ', 'get, '], {
+  'D10.3': schedules('lower by (%)', percentLess, ['put, aggregate', 'get, aggregate-gets'], {
     'PCI-Express': [value(44, 'put up to 44 %'), value(42, 'get up to 42 %')],
     'PCI-X': [value(38, 'put up to 38 %'), value(42, 'get up to 42 %')],
   }),

@@ -54,25 +54,21 @@ export async function throughput(world: Communicator, options: ScheduledOptions)
   return (epochs * (puts + gets) * bytes) / took;
 }
 
-export interface FoldedOptions extends Pick<ScheduledOptions, 'bytes' | 'epochs' | 'warm'> {
-  /** Whether the request waits until the target has posted. */
-  readonly waits: boolean;
-}
-
 /**
- * Pattern 2 with gets that travel as messages, as they could be folded: the request completes the origin's epoch, and
- * the target's processor answers it. @returns as `inTurns`
+ * Pattern 2 with gets that travel with the message that completes the origin's epoch and do not wait for the target's
+ * post: plain messages, since no schedule of the library does so. The target's processor answers. @returns as `inTurns`
  */
-export async function foldedGets(world: Communicator, { bytes, epochs, warm, waits }: FoldedOptions): Promise<number> {
+export async function eagerGets(
+  world: Communicator,
+  { bytes, epochs, warm }: Pick<ScheduledOptions, 'bytes' | 'epochs' | 'warm'>,
+): Promise<number> {
   const other = 1 - world.rank;
-  const [post, request, data] = [8, 8, bytes].map((length) => new Uint8Array(length));
+  const [request, data] = [8, bytes].map((length) => new Uint8Array(length));
   const access = async (): Promise<void> => {
-    if (waits) await world.receive(post, other);
     world.send(request, other);
     await world.receive(data, other);
   };
   const expose = async (): Promise<void> => {
-    if (waits) world.send(post, other);
     await world.receive(request, other);
     world.send(data, other);
   };

@@ -92,6 +92,7 @@ const STYLES: Readonly<Record<string, Style>> = {
   implicit: style('#34495e', 'circle'),
   explicit: style('#d9722e', 'diamond', 45),
   aggregate: style('#5fbfb0', PLUS, 90),
+  'aggregate-gets': style('#b5452c', 'triangle', 45),
   buffered: style('#2e8b57', 'rect', 90),
   // The styles of a program.
   blocking: style('#6b4c9a', 'circle', 0),

@@ -24,7 +24,7 @@ const WHY_NOT: Readonly<Record<string, WhyNot>> = {
   'D8.7': 'program',
   'D8.10': 'program',
   'D9.4': 'machine',
-  'D10.3': 'program',
+  'D10.3': 'finding',
   B3: 'machine',
   B4: 'model',
   B5: 'machine',

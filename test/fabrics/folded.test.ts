@@ -1,4 +1,7 @@
-/** Small puts that travel with the message which completes their epoch: the schedule `aggregate`. */
+/**
+ * Small operations that travel with the message which completes their epoch: the schedules `aggregate`, for puts, and
+ * `aggregate-gets`.
+ */
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { Datatype } from '../../src/datatype/datatype.ts';
 import { Op } from '../../src/datatype/op.ts';
@@ -120,11 +123,16 @@ describe('a small put that is the only operation to its target travels with comp
   test('with other schedules, too', async () => {
     const schedule = 'interleave,gets-first,aggregate';
     expect(await accessed((win) => win.put(Float64Array.of(7), 1, 0), isOf(7, 8), {}, schedule)).toBe('');
+    const all = 'interleave,gets-first,aggregate,aggregate-gets';
+    const got = new Float64Array(1);
+    expect(await accessed((win) => win.get(got, 1, 0), isOf(100, 8), {}, all)).toBe('');
+    expect(got[0]).toBe(100);
+    expect(await accessed((win) => win.put(Float64Array.of(7), 1, 0), isOf(7, 8), {}, all)).toBe('');
     const many = (win: Window<Float64Array>): void => {
       win.put(Float64Array.of(7), 1, 0);
       win.get(new Float64Array(1), 1, 1);
     };
-    expect(await accessed(many, isOf(7, 8), {}, schedule)).toBe('gp');
+    for (const both of [schedule, all] as const) expect(await accessed(many, isOf(7, 8), {}, both)).toBe('gp');
   });
 
   test('to some targets of an epoch, while others are served by requests', async () => {
@@ -207,6 +215,7 @@ describe('a small put that is the only operation to its target travels with comp
       ['issue-order', 'device'],
       ['interleave', 'device'],
       ['aggregate', 'target'],
+      ['aggregate-gets', 'target'],
     ] as const) {
       await two(
         async (win) => {
@@ -218,12 +227,16 @@ describe('a small put that is the only operation to its target travels with comp
     }
   });
 
-  test.each(['put', 'get'] as const)('and a %s to a rank that has died ends with an error, not never', async (call) => {
+  test.each([
+    ['put', 'aggregate'],
+    ['get', 'aggregate'],
+    ['get', 'aggregate-gets'],
+  ] as const)('and a %s by %s to a rank that has died ends with an error, not never', async (call, schedule) => {
     let code = 'nothing';
     const run = runTasks(
       2,
       async (world) => {
-        const win = await Window.allocate(world, Float64Array, 8, { info: { schedule: 'aggregate' } });
+        const win = await Window.allocate(world, Float64Array, 8, { info: { schedule } });
         if (world.rank === 1) {
           win.post(win.group.include([0]));
           await world.compute(10_000);
@@ -243,4 +256,174 @@ describe('a small put that is the only operation to its target travels with comp
     await expect(run).rejects.toThrow();
     expect(code).toMatch(/^ERR_(VERBS|RMA_RANK_FAILED)$/);
   });
+});
+
+describe('a small get that is the only operation to its target travels with complete', () => {
+  const random = { order: 'random', faults: { delay: 50, placement: 20 } } as const;
+  const info = { schedule: 'aggregate-gets' } as const;
+
+  /** Rank 0 accesses rank 1 in one epoch. @returns writes and reads that were posted */
+  async function posted(issue: (win: Window<Float64Array>) => void, options: Partial<TaskOptions>): Promise<string> {
+    let order: string[] = [];
+    await two(
+      async (win, { rank }) => {
+        if (rank === 1) {
+          win.local.fill(1).fill(2, 500);
+          win.post(win.group.include([0]));
+          await win.wait();
+          // The get has what was there before.
+          win.local.fill(9);
+        } else {
+          await win.start(win.group.include([1]));
+          order = postings();
+          issue(win);
+          await win.complete();
+          vi.restoreAllMocks();
+        }
+      },
+      info,
+      options,
+    );
+    return order.join('');
+  }
+
+  const few = FOLDED_BYTES / 8;
+  const got = new Float64Array(1000);
+  const ONE = Datatype.FLOAT64;
+  test.each<[string, (win: Window<Float64Array>) => void, string, Record<number, number>]>([
+    ['of all bytes that may', (win) => win.get(got.subarray(0, few), 1, 0), '', { 0: 1, [few - 1]: 1, [few]: 0 }],
+    ['of no byte', (win) => win.get(got.subarray(0, 0), 1, 0), '', { 0: 0 }],
+    [
+      'by layouts at both ends',
+      (win) =>
+        win.get(got, 1, 499, {
+          origin: { type: Datatype.vector(2, 1, 3, ONE) },
+          target: { type: Datatype.indexed([1, 1], [1, 0], ONE) },
+        }),
+      '',
+      { 0: 2, 1: 0, 3: 1 },
+    ],
+    ['while a larger one does not', (win) => win.get(got.subarray(0, few + 1), 1, 0), 'g', { 0: 1, [few]: 1 }],
+    [
+      'while two do not',
+      (win) => {
+        win.get(got.subarray(0, 1), 1, 0);
+        win.get(got.subarray(1, 2), 1, 500);
+      },
+      'gg',
+      { 0: 1, 1: 2 },
+    ],
+    ['while a put does not', (win) => win.put(Float64Array.of(4), 1, 0), 'p', {}],
+  ])('%s', async (_, issue, expected, found) => {
+    for (const options of [{}, random]) {
+      got.fill(0);
+      expect(await posted(issue, options)).toBe(expected);
+      for (const [at, value] of Object.entries(found)) expect([at, got[Number(at)]]).toEqual([at, value]);
+    }
+  });
+
+  test('in many epochs, of all ranks at the same time, between puts that travel', async () => {
+    await runTasks(
+      4,
+      async (world) => {
+        const { rank, size } = world;
+        const win = await Window.allocate(world, Float64Array, 8, { info: { schedule: 'aggregate,aggregate-gets' } });
+        const others = win.group.exclude([rank]);
+        const fetched = [0, 1, 2, 3].map(() => new Float64Array(1));
+        for (let round = 1; round <= 20; round++) {
+          win.local[0] = 100 * round + rank;
+          win.post(others);
+          await win.start(others);
+          for (let target = 0; target < size; target++) {
+            if (target === rank) continue;
+            if ((rank + target + round) % 3 === 0) win.put(Float64Array.of(round), target, 1 + rank);
+            else win.get(fetched[target], target, 0);
+          }
+          await win.complete();
+          for (let target = 0; target < size; target++) {
+            if (target === rank || (rank + target + round) % 3 === 0) continue;
+            expect(fetched[target][0]).toBe(100 * round + target);
+          }
+          await win.wait();
+          for (let origin = 0; origin < size; origin++)
+            if (origin !== rank && (rank + origin + round) % 3 === 0) expect(win.local[1 + origin]).toBe(round);
+        }
+        await win.free();
+      },
+      { fabric: FABRIC, ...random },
+    );
+  });
+
+  test('complete waits for its target to be in a call, a barrier for one', async () => {
+    await two(async (win, world) => {
+      win.local.fill(world.rank + 5);
+      await world.barrier();
+      if (world.rank === 0) {
+        await win.start(win.group.include([1]));
+        const began = world.now();
+        const result = new Float64Array(1);
+        win.get(result, 1, 0);
+        await expect(win.complete({ timeout: 1 })).rejects.toMatchObject({
+          code: 'ERR_RMA_TIMEOUT',
+          message: expect.stringContaining('waiting for the answer of rank 1'),
+        });
+        await win.complete();
+        expect(world.now() - began).toBeGreaterThan(10_000);
+        expect(result[0]).toBe(6);
+        await world.barrier();
+      } else {
+        win.post(win.group.include([0]));
+        await world.compute(20_000);
+        await world.barrier();
+        await win.wait();
+      }
+    }, info);
+  });
+
+  test.each(['waits', 'tests'])('an exposure ends once, whether its target %s', async (how) => {
+    await two(async (win, world) => {
+      for (let round = 0; round < 5; round++) {
+        if (world.rank === 0) {
+          const result = new Float64Array(1);
+          await win.start(win.group.include([1]));
+          win.get(result, 1, 0);
+          await win.complete();
+          expect(result[0]).toBe(round);
+        } else {
+          win.local[0] = round;
+          win.post(win.group.include([0]));
+          if (how === 'waits') await win.wait();
+          else while (!win.test()) await world.compute(1);
+          await expect(win.wait()).rejects.toMatchObject({ code: 'ERR_RMA_SYNC' });
+        }
+      }
+    }, info);
+  });
+
+  test.each(['before complete', 'before the answer'])(
+    'one whose origin is lost %s is refused by complete, which can be called again',
+    async (when) => {
+      await two(async (win, world) => {
+        if (world.rank === 0) {
+          await win.start(win.group.include([1]));
+          const lost = new Float64Array(1);
+          win.get(lost, 1, 0);
+          const lose = (): void => void structuredClone(lost.buffer, { transfer: [lost.buffer] });
+          if (when === 'before complete') lose();
+          const completed = win.complete();
+          if (when === 'before the answer') lose();
+          await expect(completed).rejects.toMatchObject({
+            code: 'ERR_BUFFER',
+            message: expect.stringMatching(/the origin of a get (to|from) rank 1/),
+          });
+          await win.complete();
+        } else {
+          win.post(win.group.include([0]));
+          await world.compute(500);
+          await win.wait();
+        }
+        await world.barrier();
+      }, info);
+    },
+  );
 });

@@ -304,7 +304,7 @@ async function refusals(world: Communicator): Promise<void> {
     [{ lock_migration: 'threshold:1.5' }, /threshold:N/],
     [{ lock_migration: 7 }, /threshold:N/],
     [{ lock_defer: 'perhaps' }, /auto, false, true/],
-    [{ schedule: 'puts-first' }, /issue-order, gets-first, interleave, aggregate/],
+    [{ schedule: 'puts-first' }, /issue-order, gets-first, interleave, aggregate, aggregate-gets/],
   ];
   for (const [info, message] of wrong) {
     await assert.rejects(Window.allocate(world, Float64Array, 1, { info: info as WindowInfo }), {

@@ -6,7 +6,7 @@ import { SCHEDULES } from '../ranks/support/kinds.ts';
 import type { Selection } from '../ranks/support/selections.ts';
 
 const BY_REQUESTS = 'window-by-requests';
-const ALONE = ['gets-first', 'interleave', 'aggregate'] as const;
+const ALONE = ['gets-first', 'interleave', 'aggregate', 'aggregate-gets'] as const;
 
 export const ON_A_DEVICE: readonly { program: string; cases: Selection; size: number }[] = [
   { program: BY_REQUESTS, cases: { but: { about: ['attaching'] } }, size: 3 },

@@ -13,6 +13,10 @@ import type { WindowInfo } from '../../src/window/creation/window-info.ts';
 
 const LAYOUT = { target: { type: Datatype.vector(4, 1, 2, Datatype.INT32) } };
 
+const TOLD =
+  "rank 0 could not carry out an operation of this rank: window #1: this rank's part is detached, because its " +
+  'ArrayBuffer was transferred; other ranks still access the original memory';
+
 interface Case {
   readonly what: string;
   readonly info: WindowInfo;
@@ -64,11 +68,35 @@ test.each(CASES)(
       return told;
     };
     const [, told] = await runTasks(2, main, { fabric: 'infinihost-64', seed: 1 });
-    expect(told).toMatchObject({
-      code: 'ERR_BUFFER',
-      message:
-        "rank 0 could not carry out an operation of this rank: window #1: this rank's part is detached, because its " +
-        'ArrayBuffer was transferred; other ranks still access the original memory',
-    });
+    expect(told).toMatchObject({ code: 'ERR_BUFFER', message: TOLD });
   },
 );
+
+test('a get that travels with complete, and that its target cannot carry out, fails in complete, once', async () => {
+  const main = async (world: Communicator): Promise<unknown> => {
+    const memory = new Int32Array(16);
+    const win = await Window.create(world, memory, { info: { schedule: 'aggregate-gets' } });
+    const other = win.group.include([1 - world.rank]);
+    if (world.rank === 0) structuredClone(memory.buffer, { transfer: [memory.buffer] });
+    let told: unknown;
+    for (let round = 0; round < 2; round++) {
+      if (world.rank === 0) {
+        win.post(other);
+        await win.wait();
+        continue;
+      }
+      await win.start(other);
+      if (round === 0) win.get(new Int32Array(1), 0, 0);
+      const result = await win.complete().catch((error: unknown) => error);
+      if (round === 0) {
+        told = result;
+        await win.complete();
+      } else expect(result).toBe(undefined);
+    }
+    await world.barrier();
+    await win.free();
+    return told;
+  };
+  const [, told] = await runTasks(2, main, { fabric: 'infinihost-64', seed: 1 });
+  expect(told).toMatchObject({ code: 'ERR_BUFFER', message: expect.stringContaining(TOLD) });
+});

@@ -151,6 +151,19 @@ describe('with aggregate alone', () => {
     expect(held.isEmpty).toBe(true);
   });
 
+  test.each<[ScheduleHint, string]>([
+    ['aggregate-gets', 'g1'],
+    ['aggregate,aggregate-gets', 'p0 g1'],
+  ])('%s: which kinds wait', (hint, waits) => {
+    const { held, posted, hold } = listOf(hint);
+    hold('p0');
+    hold('g1', new Uint8Array(FOLDED_BYTES), 1);
+    hold('g2', new Uint8Array(FOLDED_BYTES + 1), 2);
+    const taken = held.postAllBut(() => true).map(({ puts, at }) => `${puts ? 'p' : 'g'}${at}`);
+    expect(taken.join(' ')).toBe(waits);
+    expect(posted).toEqual(['p0', 'g2'].filter((name) => !taken.includes(name)));
+  });
+
   test('what is to travel with a message does so, though another one is refused', () => {
     const { held, posted, failures, hold } = listOf('aggregate');
     hold('p13');

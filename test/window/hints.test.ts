@@ -36,6 +36,8 @@ const OTHERS: WindowInfo[] = [
   { schedule: 'aggregate' },
   { schedule: 'gets-first,aggregate' },
   { schedule: 'interleave,gets-first,aggregate' },
+  { schedule: 'aggregate-gets' },
+  { schedule: 'aggregate-gets,aggregate,interleave,gets-first' },
   ...NONCONTIGUOUS_NAMES.filter((name) => !noncontiguousNamed(name).isDefault).map((noncontiguous) => ({
     noncontiguous,
   })),

@@ -19,15 +19,16 @@
  * Posts of one sender arrive in order, and so do its completes, so epochs can follow each other without any more.
  * Between the two there is no order, and none is needed.
  *
- * In windows with the schedule `aggregate` a complete may also be a message that carries a put (pscw-folding.ts).
+ * In windows with the schedules `aggregate` and `aggregate-gets` a complete may also be a message that carries an
+ * operation (pscw-folding.ts).
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import type { RequestTransfer } from '../../transfer/requests/request-transfer.ts';
-import { FOLDED_BYTES } from '../../transfer/schedule/aggregate.ts';
 import { isLost } from '../../transfer/schedule/held-operations.ts';
 import type { QueueTrace } from '../../transfer/served/operation-queue.ts';
+import type { OperationServer } from '../../transfer/served/operation-server.ts';
 import type { Operation } from '../../wait/operation.ts';
-import { type CarryOut, Folding } from './pscw-folding.ts';
+import { Folding } from './pscw-folding.ts';
 import type { Folds, GeneralActiveTarget } from './pscw-scheme.ts';
 
 const POSTED = new Uint8Array(0);
@@ -56,25 +57,25 @@ export class SyncByRequests implements GeneralActiveTarget {
 
   /**
    * @param channel nothing else goes through it
-   * @param carryOut does so with puts that come with a complete; absent if none do
+   * @param server carries out operations that come with a complete; absent if none do
    * @param trace records those, in a job that is traced
    */
-  constructor(channel: OwnChannel, requests: RequestTransfer, carryOut?: CarryOut, trace?: QueueTrace) {
+  constructor(channel: OwnChannel, requests: RequestTransfer, server?: OperationServer, trace?: QueueTrace) {
     this.#channel = channel;
     this.#requests = requests;
-    this.#issued = new Float64Array(carryOut === undefined ? 0 : channel.size);
-    if (carryOut !== undefined) {
-      const folding = new Folding(channel, carryOut, trace);
+    this.#issued = new Float64Array(server === undefined ? 0 : channel.size);
+    if (server !== undefined) {
+      const folding = new Folding(channel, server, trace);
       this.#folding = folding;
       this.folds = {
         takes: (operation) => {
-          const { rank, from, puts } = operation;
+          const { rank } = operation;
           const alone = this.#requests.issuedTo(rank) === this.#issued[rank];
-          return puts && rank !== channel.rank && alone && from.bytes <= FOLDED_BYTES && !isLost(operation);
+          return rank !== channel.rank && alone && !isLost(operation);
         },
         send: (operations) => {
           for (const operation of operations) {
-            folding.send(operation);
+            folding.send(operation, this.#failed);
             this.#told[operation.rank] = 1;
           }
         },
@@ -131,10 +132,11 @@ export class SyncByRequests implements GeneralActiveTarget {
       if (this.#told[target] === 0) return false;
       if (this.#before[target]?.advance() === false) return false;
       this.#before[target] = undefined;
-      return true;
+      return !this.#awaits(target);
     };
     return {
       advance: () => {
+        if (this.#folding !== undefined && targets.some((target) => this.#awaits(target))) this.#channel.poll();
         // Before the first look at completions: what waits for more to leave with it leaves with this.
         for (const target of targets) tell(target);
         requests.tryFlush(undefined, 'notified', this.#failed);
@@ -144,10 +146,23 @@ export class SyncByRequests implements GeneralActiveTarget {
         if (done) this.#refuseFailed();
         return done;
       },
-      describe: () => `complete: flush of ${requests.pending} outstanding requests`,
+      describe: () => this.#describeCompleting(targets),
       abandon: () => requests.endHolding(),
       isPolling: () => requests.isPolling,
     };
+  }
+
+  /** Whether a target has not yet answered what has travelled with its complete. */
+  #awaits(target: number): boolean {
+    return this.#folding?.awaits(target) === true;
+  }
+
+  #describeCompleting(targets: readonly number[]): string {
+    const awaited = targets.filter((target) => this.#awaits(target));
+    const { pending } = this.#requests;
+    return pending === 0 && awaited.length > 0
+      ? `complete (waiting for the answer of rank ${awaited.join(', ')})`
+      : `complete: flush of ${pending} outstanding requests`;
   }
 
   #refuseFailed(): void {

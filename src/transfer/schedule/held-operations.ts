@@ -58,9 +58,9 @@ export class HeldOperations {
     return this.#schedule.orders;
   }
 
-  /** Whether a small put may leave with the message that completes its epoch. */
+  /** Whether small operations may leave with the message that completes their epoch. */
   get folds(): boolean {
-    return this.#schedule.folds;
+    return this.#schedule.folds !== undefined;
   }
 
   get isEmpty(): boolean {
@@ -75,8 +75,13 @@ export class HeldOperations {
     this.#held.push(operation);
     this.#bytes += bytes;
     // What neither has an order nor travels with a message has no reason to wait.
-    const travels = operation.puts && bytes <= FOLDED_BYTES;
-    if (others !== undefined && (others.length > 0 || !travels)) this.#postThese([...others, operation]);
+    if (others !== undefined && (others.length > 0 || !this.#mayTravel(operation)))
+      this.#postThese([...others, operation]);
+  }
+
+  /** Whether an operation may leave with the message that completes its epoch, if it is alone. */
+  #mayTravel({ puts, from }: HeldOperation): boolean {
+    return this.#schedule.folds?.[puts ? 'puts' : 'gets'] === true && from.bytes <= FOLDED_BYTES;
   }
 
   /** Calls back when all that is held now has been posted, or was taken away. */
@@ -86,10 +91,13 @@ export class HeldOperations {
   }
 
   /**
-   * Posts all but operations that are the only ones to their ranks, and that `takes` takes: those are no longer held.
+   * Posts all but operations that may travel with a message, are the only ones to their ranks, and that `takes` takes:
+   * those are no longer held.
    */
   postAllBut(takes: (operation: HeldOperation) => boolean): readonly HeldOperation[] {
-    const taken = this.#held.filter((operation) => this.#toRank(operation.rank).length === 1 && takes(operation));
+    const taken = this.#held.filter(
+      (operation) => this.#mayTravel(operation) && this.#toRank(operation.rank).length === 1 && takes(operation),
+    );
     this.#remove(taken);
     this.post();
     return taken;

@@ -11,8 +11,8 @@ export interface ScheduleKind<N extends string = string> {
   readonly name: N;
   /** The order in which held operations are posted, from that of the calls. Without it, that of the calls. */
   order?<T extends Schedulable>(held: readonly T[]): readonly T[];
-  /** Whether a small operation travels with the message that completes its epoch. */
-  readonly folds?: true;
+  /** Which small operations travel with the message that completes their epoch. */
+  readonly folds?: 'puts' | 'gets';
 }
 
 export function scheduleKind<const N extends string>(kind: ScheduleKind<N>): ScheduleKind<N> {

@@ -3,17 +3,22 @@
  * which several of them are applied: turns begin with a get where gets come first.
  */
 import { aggregate } from './aggregate.ts';
+import { aggregateGets } from './aggregate-gets.ts';
 import { getsFirst } from './gets-first.ts';
 import { interleave } from './interleave.ts';
 import { issueOrder } from './issue-order.ts';
 import type { Schedulable, ScheduleKind } from './schedule-kind.ts';
 
-const SCHEDULES = [issueOrder, getsFirst, interleave, aggregate] as const;
+const SCHEDULES = [issueOrder, getsFirst, interleave, aggregate, aggregateGets] as const;
 
 export type ScheduleName = (typeof SCHEDULES)[number]['name'];
 type Combined = Exclude<ScheduleName, 'issue-order'>;
 /** `issue-order`, or any of the others, separated by commas. */
-export type ScheduleHint = ScheduleName | `${Combined},${Combined}` | `${Combined},${Combined},${Combined}`;
+export type ScheduleHint =
+  | ScheduleName
+  | `${Combined},${Combined}`
+  | `${Combined},${Combined},${Combined}`
+  | `${Combined},${Combined},${Combined},${Combined}`;
 
 export const SCHEDULE_NAMES: readonly ScheduleName[] = SCHEDULES.map(({ name }) => name);
 
@@ -25,8 +30,8 @@ export interface Schedule {
   /** Whether `order` changes anything. */
   readonly orders: boolean;
   order<T extends Schedulable>(held: readonly T[]): readonly T[];
-  /** Whether a small operation travels with the message that completes its epoch. */
-  readonly folds: boolean;
+  /** Which small operations travel with the message that completes their epoch; absent if none do. */
+  readonly folds: { readonly puts: boolean; readonly gets: boolean } | undefined;
 }
 
 /** What a hint names, in the order of the list; `undefined` if it names anything else. */
@@ -45,18 +50,22 @@ export function readSchedule(hint: unknown): ScheduleHint | undefined {
 }
 
 /** How many numbers `numberOfSchedule` gives. */
-export const SCHEDULE_NUMBERS = 2 ** SCHEDULES.length;
+export const SCHEDULE_NUMBERS = 2 ** (SCHEDULES.length - 1);
 
 export function numberOfSchedule(hint: ScheduleHint): number {
-  return kindsOf(hint)!.reduce((number, kind) => number + 2 ** (SCHEDULES as readonly ScheduleKind[]).indexOf(kind), 0);
+  // `issue-order` is never one of several.
+  const all: readonly ScheduleKind[] = SCHEDULES;
+  const bitOf = (kind: ScheduleKind): number => (kind === issueOrder ? 0 : 2 ** (all.indexOf(kind) - 1));
+  return kindsOf(hint)!.reduce((number, kind) => number + bitOf(kind), 0);
 }
 
 export function scheduleOf(hint: ScheduleHint): Schedule {
-  const kinds = kindsOf(hint)!;
+  const kinds: readonly ScheduleKind[] = kindsOf(hint)!;
+  const [puts, gets] = (['puts', 'gets'] as const).map((which) => kinds.some(({ folds }) => folds === which));
   return {
     orders: kinds.some(({ order }) => order !== undefined),
     order: <T extends Schedulable>(held: readonly T[]) =>
       kinds.reduce<readonly T[]>((ordered, { order }) => order?.(ordered) ?? ordered, held),
-    folds: kinds.some(({ folds }) => folds),
+    folds: puts || gets ? { puts, gets } : undefined,
   };
 }

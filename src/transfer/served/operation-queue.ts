@@ -121,7 +121,8 @@ export class OperationQueue {
     this.#addPayload(queue, this.#packed(origin, from, dense(from.bytes)));
   }
 
-  get(origin: TypedArray, from: Side, rank: number, at: number, to: Side): void {
+  /** @param turn as of `put` */
+  get(origin: TypedArray, from: Side, rank: number, at: number, to: Side, turn = 0): void {
     const queue = this.#queueOf(rank);
     this.#addPlaces(queue, Kind.GET, at, to);
     queue.fetched += from.bytes;
@@ -131,7 +132,7 @@ export class OperationQueue {
       queue.sinks.push(sink);
       return;
     }
-    const number = trace.queued(rank, 0);
+    const number = trace.queued(rank, turn);
     queue.sinks.push({
       bytes: sink.bytes,
       put(answer, at) {

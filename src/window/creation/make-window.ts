@@ -12,7 +12,6 @@ import type { BarrierState } from '../../collective/word-barrier.ts';
 import { lookInWaits } from '../../job/looks.ts';
 import { loadNative } from '../../native.ts';
 import { SyncByRequests } from '../../sync/pscw/pscw-by-requests.ts';
-import type { CarryOut } from '../../sync/pscw/pscw-folding.ts';
 import type { GeneralActiveTarget } from '../../sync/pscw/pscw-scheme.ts';
 import { availableHere } from '../../transfer/layouts/host-assisted.ts';
 import { needsMessages } from '../../transfer/layouts/layout-kinds.ts';
@@ -178,12 +177,12 @@ interface Ground {
   nodeWords(rank: number): Int32Array;
 }
 
-/** @param carryOut does so with operations that come with the message that completes their epoch; absent if none do */
+/** @param server carries out what comes with the message that completes its epoch; absent if nothing does */
 function groundOf(
   comm: Communicator,
   { words, records, offer }: Agreement,
   materials: Materials,
-  carryOut: CarryOut | undefined,
+  server: OperationServer | undefined,
 ): Ground {
   const { channels, wire, trace, undo } = materials;
   if (words.block !== undefined) {
@@ -201,8 +200,8 @@ function groundOf(
     tasks.registry.offer(space, members[comm.rank], own);
     undo.add(() => tasks.registry.withdraw(space, members[comm.rank]));
   }
-  const general = new SyncByRequests(channels.posts!, wire.wire!, carryOut, queueTrace(comm, trace, 'complete'));
-  if (carryOut !== undefined) {
+  const general = new SyncByRequests(channels.posts!, wire.wire!, server, queueTrace(comm, trace, 'complete'));
+  if (server !== undefined) {
     undo.add(() => general.release());
     undo.add(lookInWaits(comm.members, () => general.serve(), true));
   }
@@ -229,9 +228,19 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
   // Where memory is loaded and stored, epochs are completed by a word, with which nothing travels. What is attached
   // to a dynamic window is not the target's to look for.
   const held = requests && heldOf(hints, !loadStore && flavor !== 'dynamic');
-  const carryOut: CarryOut | undefined =
-    held?.folds === true ? (message, carriedOut) => void server.serve(message, undefined, carriedOut) : undefined;
-  const { barrier, general, shared, nodeWords } = groundOf(comm, agreed, materials, carryOut);
+  const ownPart = ownPartOf(() => mapping.map(me), mapping.bytes(me));
+  const server = serverOf(
+    ownPart,
+    // By requests, no other rank touches a part by its processor's instructions.
+    () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, comm.members),
+    () => signals.raiseOwn(),
+  );
+  const { barrier, general, shared, nodeWords } = groundOf(
+    comm,
+    agreed,
+    materials,
+    held?.folds === true ? server : undefined,
+  );
   // Others reach memory of this rank's own through its thread, which has stripes for all of it.
   const makeStripes = (rank: number): Stripes | undefined =>
     rank === me && share?.stripes !== undefined ? share.stripes : shared?.stripes(rank, 0);
@@ -241,13 +250,6 @@ function assemble(making: Making, agreed: Agreement, materials: Materials): Omit
       ? new SignalWords(comm, (rank) => shared!.signal(rank))
       : new SignalsByRequests(requests, channels.layouts !== undefined);
   const kernels = loadNative();
-  const ownPart = ownPartOf(() => mapping.map(me), mapping.bytes(me));
-  const server = serverOf(
-    ownPart,
-    // By requests, no other rank touches a part by its processor's instructions.
-    () => makeStripes(me) ?? new Stripes(new Int32Array(STRIPE_WORDS), 0, comm.members),
-    () => signals.raiseOwn(),
-  );
   const isNear = (rank: number): boolean => rank === me || mapping.isNeighbour(rank);
   const { release: releaseSchemes, ...schemes } = makeSchemes({
     comm,

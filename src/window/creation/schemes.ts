@@ -30,7 +30,8 @@ export function movesByRequests({ fence }: Hints, loadStore: boolean): boolean {
 /** Where puts and gets wait for what completes them; absent if none does. @param messages complete epochs */
 export function heldOf({ schedule }: Hints, messages: boolean): HeldOperations | undefined {
   const { orders, folds, order } = scheduleOf(schedule);
-  return orders || (folds && messages) ? new HeldOperations({ orders, folds: folds && messages, order }) : undefined;
+  const folded = messages ? folds : undefined;
+  return orders || folded !== undefined ? new HeldOperations({ orders, folds: folded, order }) : undefined;
 }
 
 /** The scheme of the locks; `undefined` for a window that has none. */

@@ -93,9 +93,10 @@ export interface WindowInfo {
    * When and in which order puts and gets become requests. `issue-order`: each when it is called. With the others they
    * wait until something completes them, or 128 of them or 64 MiB wait: `gets-first`: then gets go before puts.
    * `interleave`: puts and gets take turns, so that both directions of a link are busy. `aggregate`: in an epoch of
-   * `start`, the only operation to a target travels with the message of `complete`, if it is small. Several are
-   * separated by commas; `interleave,gets-first` means turns that begin with a get. Where puts and gets are complete
-   * when they are issued, as in shared memory, the hint has no effect.
+   * `start`, the only operation to a target travels with the message of `complete`, if it is a put of at most 1,024
+   * bytes. `aggregate-gets`: the same with a get, which the target's processor answers. Several are separated by
+   * commas; `interleave,gets-first` means turns that begin with a get. Where puts and gets are complete when they are
+   * issued, as in shared memory, the hint has no effect.
    */
   readonly schedule?: ScheduleHint;
   /**
@@ -235,7 +236,7 @@ const HINTS = {
   } satisfies Hint<LockDefer>,
   update: oneOf(UPDATE_SCHEMES, () => DEFAULT_UPDATE),
   schedule: {
-    allowed: [...SCHEDULE_NAMES, 'or several of the last three, separated by commas without spaces'],
+    allowed: [...SCHEDULE_NAMES, 'or several of the last four, separated by commas without spaces'],
     read: readSchedule,
     initial: () => DEFAULT_SCHEDULE,
     compared: [SCHEDULE_NUMBERS, numberOfSchedule],

@@ -34,10 +34,10 @@ export const LOCKS_BY_HINT = locks.LOCK_SCHEMES.filter((name) => name !== 'queue
 export const { UPDATE_SCHEMES } = updates;
 export const { NONCONTIGUOUS_NAMES } = layouts;
 export const { DELIVERIES } = deliveries;
-/** The schedules of puts and gets, each alone, and those together that can be. */
+/** The schedules of puts and gets, each alone, and together: all lists of those that change the order, and of all. */
 export const SCHEDULES: readonly ScheduleHint[] = (() => {
   const [alone, ...combined] = schedules.SCHEDULE_NAMES;
   const lists: string[] = [];
-  for (const name of combined) lists.push(...lists.map((list) => `${list},${name}`), name);
-  return [alone, ...lists] as ScheduleHint[];
+  for (const name of combined.slice(0, -1)) lists.push(...lists.map((list) => `${list},${name}`), name);
+  return [alone, ...lists, combined.at(-1), combined.slice(-2).join(), combined.join()] as ScheduleHint[];
 })();
