@@ -16,6 +16,8 @@ export interface OwnChannel extends MessageChannel {
   compose(target: number, bytes: number, fill: Fill): void;
   /** Looks for arrivals: of this space, and of all others. */
   poll(): void;
+  /** Whether all that this rank has sent has left, in whichever space. */
+  readonly drained: boolean;
 }
 
 /** @param contextId the number of the space */
@@ -59,5 +61,8 @@ export function makeOwnChannel(job: Job, group: Group, contextId: number): OwnCh
       job.messenger.listen(contextId, (source, message) => listener(ranks.indexOf(source), message), borrows),
     compose: (target, bytes, fill) => job.messenger.compose(ranks[target], contextId, bytes, fill),
     poll: () => job.messenger.poll(),
+    get drained() {
+      return job.messenger.drained;
+    },
   };
 }

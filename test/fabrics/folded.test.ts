@@ -380,6 +380,29 @@ describe('a small get that is the only operation to its target travels with comp
     }, info);
   });
 
+  test('an exposure does not end before its answer has left, behind many messages', async () => {
+    await two(async (win, world) => {
+      const messages = 200;
+      if (world.rank === 0) {
+        await world.compute(20_000);
+        await win.start(win.group.include([1]));
+        const began = world.now();
+        const result = new Float64Array(1);
+        win.get(result, 1, 0);
+        await win.complete();
+        expect(world.now() - began).toBeLessThan(10_000);
+        expect(result[0]).toBe(4);
+        for (let i = 0; i < messages; i++) await world.receive(new Float64Array(1), 1);
+      } else {
+        win.local[0] = 4;
+        win.post(win.group.include([0]));
+        for (let i = 0; i < messages; i++) world.send(Float64Array.of(i), 0);
+        await win.wait();
+        await world.compute(500_000);
+      }
+    }, info);
+  });
+
   test.each(['waits', 'tests'])('an exposure ends once, whether its target %s', async (how) => {
     await two(async (win, world) => {
       for (let round = 0; round < 5; round++) {

@@ -117,6 +117,7 @@ export class SlowNetwork {
         fill(message, 0);
         give(target, message);
       },
+      drained: true,
       poll: () => {},
     };
   }

@@ -185,10 +185,10 @@ export class SyncByRequests implements GeneralActiveTarget {
   }
 
   tryWait(origins: readonly number[]): boolean {
-    if (!this.#haveCompleted(origins)) {
+    if (!this.#isExposureOver(origins)) {
       this.#requests.poll();
       if (this.#folding !== undefined) this.#channel.poll();
-      if (!this.#haveCompleted(origins)) return false;
+      if (!this.#isExposureOver(origins)) return false;
     }
     this.#folding?.refuse();
     for (const origin of origins) this.#completes[origin] = (this.#completes[origin] + 1) | 0;
@@ -198,14 +198,18 @@ export class SyncByRequests implements GeneralActiveTarget {
   wait(origins: readonly number[]): Operation {
     return {
       advance: () => this.tryWait(origins),
-      describe: () =>
-        `wait (waiting for the complete of rank ${origins.filter((o) => !this.#hasCompleted(o)).join(', ')})`,
+      describe: () => {
+        const behind = origins.filter((origin) => !this.#hasCompleted(origin));
+        return behind.length === 0
+          ? 'wait (until the answers to gets have left this rank)'
+          : `wait (waiting for the complete of rank ${behind.join(', ')})`;
+      },
     };
   }
 
-  #haveCompleted(origins: readonly number[]): boolean {
+  #isExposureOver(origins: readonly number[]): boolean {
     for (const origin of origins) if (!this.#hasCompleted(origin)) return false;
-    return true;
+    return this.#folding === undefined || this.#folding.haveLeft;
   }
 
   #hasCompleted(origin: number): boolean {

@@ -13,8 +13,9 @@
  * A get reads what is there when the target carries it out. That is before the target's `wait` ends, so before
  * anything of its next epoch; and behind what ranks of the same group put, or before it, as MPI leaves it open. The
  * origin's `complete` waits for the answer. The target gives it in any call in which it waits, and behind its `post`
- * there is one, its `wait` (or `test`, again and again). One answer at most is under way from a target: the next get
- * follows its next post.
+ * there is one, its `wait` (or `test`, again and again). That does not end before all answers have left: a target that
+ * computes behind it would keep origins waiting. One answer at most is under way from a target to an origin: the next
+ * get follows the next post.
  */
 import type { OwnChannel } from '../../collective/communicator.ts';
 import type { HeldOperation } from '../../transfer/schedule/held-operations.ts';
@@ -37,6 +38,8 @@ export class Folding {
   readonly #completed: Int32Array;
   /** By target. */
   readonly #asked: (Asked | undefined)[] = [];
+  /** Whether this rank has answered since `haveLeft` was true. */
+  #hasAnswered = false;
   /** Why a put for this rank was not carried out. */
   #refused: unknown;
 
@@ -74,6 +77,12 @@ export class Folding {
     return this.#asked[target] !== undefined;
   }
 
+  /** Whether the answers of this rank have left it. */
+  get haveLeft(): boolean {
+    if (this.#hasAnswered && this.#channel.drained) this.#hasAnswered = false;
+    return !this.#hasAnswered;
+  }
+
   /** How many epochs of an origin such messages have completed. */
   completedBy(origin: number): number {
     return this.#completed[origin];
@@ -92,6 +101,7 @@ export class Folding {
     switch (what) {
       case Served.OPERATIONS:
         this.#completed[source]++;
+        this.#hasAnswered = true;
         this.#messages.serve(source, message);
         break;
       case Served.DONE:

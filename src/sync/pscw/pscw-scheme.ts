@@ -5,7 +5,7 @@ import type { Operation } from '../../wait/operation.ts';
 
 /** Small operations travel with the message that completes their epoch. */
 export interface Folds {
-  /** Whether an operation may that the schedule lets travel and that is the only one held for its target. */
+  /** Whether an operation may do so. The schedule lets it, and no other one is held for its target. */
   takes(operation: HeldOperation): boolean;
   /** Sends those. All others were posted, and `completing` follows. */
   send(operations: readonly HeldOperation[], targets: readonly number[]): void;
