@@ -303,9 +303,9 @@ export const chapter10: readonly Figure[] = [
           `gains ${gainsOf(own, 0)} (PCI-Express and PCI-X). The dissertation’s own get takes ` +
           `${GET_OVER_PUT.toFixed(2)} µs longer than its put (figure 7.3a, on other adapters, in which epoch it does ` +
           `not say); with reads that make it so ${inReads(raised)}. Of a get that does not wait for the post, which ` +
-          `no schedule of the library does, plain messages say that it gains ${gainsOf(own, 1)}. The dissertation ` +
-          `does not say which its library has; the printed 42 %, within a quarter, is ${reached(0)} by the one that waits ` +
-          `and ${reached(1)} by the other one`,
+          `no schedule of the library does, plain messages say that it gains ${gainsOf(own, 1)}. The ` +
+          'dissertation does not say which its library has; the printed 42 %, within a quarter, is ' +
+          `${reached(0)} by the one that waits and ${reached(1)} by the other one`,
       };
     },
   },
