@@ -57,7 +57,8 @@ it('a key that is there all the time is always found', async () => {
   for (let key = 0; key < kept; key++) map.set(`key ${key}`, checkedValue(key, 1, 100));
   for (const place of [2, 3])
     await start({ memory, dead, place, seed: seedOfRun() + place, bytes, keys: KEYS, kept, sequence: 2 }, 'writing');
-  for (let i = 0; i < 60_000; i++) {
+  // Until writers that have had little of a processor have moved enough, too.
+  for (let i = 0; i < 60_000 || map.statistics().moved < 1000; i++) {
     const key = i % kept;
     expect(map.has(`key ${key}`)).toBe(true);
     sequenceOf(key, map.get(`key ${key}`)!);
@@ -69,7 +70,6 @@ it('a key that is there all the time is always found', async () => {
     if (i % 100 === 0) await new Promise(setImmediate);
   }
   expect(map.statistics()).toMatchObject({ evicted: 0 });
-  expect(map.statistics().moved).toBeGreaterThan(1000);
 });
 
 it('readers go on while a writer is stopped inside the lock, and another one takes over when it is dead', async () => {
